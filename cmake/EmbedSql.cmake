@@ -1,0 +1,18 @@
+# Writes FILES (numbered .sql) into OUT as the table declared in src/ROOM/schema_files.h.
+set(body "// Generated from schema/*.sql.\n#include \"${ROOM}/schema_files.h\"\n\nnamespace tidemark::${ROOM} {\n\nconst std::vector<SchemaFile>& SchemaFiles() {\n  static const std::vector<SchemaFile> files = {\n")
+foreach(file ${FILES})
+  get_filename_component(name ${file} NAME)
+  file(READ ${file} text)
+  # A string literal may be at most 64 kB in some compilers; cut at 8,000 characters.
+  string(LENGTH "${text}" length)
+  set(parts "")
+  set(at 0)
+  while(at LESS length)
+    string(SUBSTRING "${text}" ${at} 8000 part)
+    string(APPEND parts "\n      R\"sql_file(${part})sql_file\"")
+    math(EXPR at "${at} + 8000")
+  endwhile()
+  string(APPEND body "    {\"${name}\",${parts}},\n")
+endforeach()
+string(APPEND body "  };\n  return files;\n}\n\n}  // namespace tidemark::${ROOM}\n")
+file(WRITE ${OUT} "${body}")

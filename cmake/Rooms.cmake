@@ -1,0 +1,75 @@
+# tidemark_room(NAME DEPENDS … PRIVATE_DEPENDS …): the room src/NAME as library tidemark_NAME, with
+#   x_test.cc    → NAME_test    needs no server, clock or sleep
+#   x_pgtest.cc  → NAME_pgtest  gets a throwaway PostgreSQL cluster (tests/cluster.h)
+#   x_fuzz.cc    → x_fuzz       a libFuzzer target, only with TIDEMARK_FUZZ
+# A room with no source file yet is skipped.
+include(GoogleTest)
+
+function(tidemark_room name)
+  cmake_parse_arguments(ROOM "" "" "DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  set(dir ${CMAKE_SOURCE_DIR}/src/${name})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${dir}/*.cc)
+  set(tests ${sources})
+  set(pgtests ${sources})
+  set(fuzzers ${sources})
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  list(FILTER pgtests INCLUDE REGEX "_pgtest\\.cc$")
+  list(FILTER fuzzers INCLUDE REGEX "_fuzz\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "_(test|pgtest|fuzz)\\.cc$")
+  if(NOT sources)
+    add_library(tidemark_${name} INTERFACE)
+    target_link_libraries(tidemark_${name} INTERFACE ${ROOM_DEPENDS})
+    return()
+  endif()
+
+  file(GLOB schema CONFIGURE_DEPENDS ${dir}/schema/*.sql)
+  if(schema)
+    tidemark_embed_sql(${name} generated ${schema})
+    list(APPEND sources ${generated})
+  endif()
+
+  add_library(tidemark_${name} STATIC ${sources})
+  target_include_directories(tidemark_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
+  target_link_libraries(tidemark_${name} PUBLIC ${ROOM_DEPENDS} PRIVATE ${ROOM_PRIVATE_DEPENDS})
+
+  if(TIDEMARK_TESTS)
+    tidemark_test(${name} ${name}_test "${tests}" 60)
+    tidemark_test(${name} ${name}_pgtest "${pgtests}" 300)
+  endif()
+  if(TIDEMARK_FUZZ)
+    foreach(fuzzer ${fuzzers})
+      get_filename_component(target ${fuzzer} NAME_WE)
+      add_executable(${target} ${fuzzer})
+      target_link_libraries(${target} PRIVATE tidemark_${name} ${ROOM_PRIVATE_DEPENDS}
+                            -fsanitize=fuzzer)
+    endforeach()
+  endif()
+endfunction()
+
+function(tidemark_test room target sources timeout)
+  if(NOT sources)
+    return()
+  endif()
+  add_executable(${target} ${sources})
+  target_link_libraries(${target} PRIVATE tidemark_${room} ${ROOM_PRIVATE_DEPENDS} GTest::gtest
+                        GTest::gmock GTest::gtest_main)
+  if(target MATCHES "_pgtest$")
+    target_link_libraries(${target} PRIVATE tidemark_cluster)
+  endif()
+  target_compile_definitions(${target} PRIVATE TIDEMARK_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
+                             TIDEMARK_BINARY="${CMAKE_BINARY_DIR}/tidemark")
+  gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT ${timeout}
+                       LABELS ${room})
+endfunction()
+
+# Numbered SQL files as one C++ table: tidemark::<room>::kSchemaFiles in "<room>/schema_files.h".
+function(tidemark_embed_sql room out)
+  set(file ${CMAKE_BINARY_DIR}/generated/${room}_schema_files.cc)
+  add_custom_command(
+    OUTPUT ${file}
+    COMMAND ${CMAKE_COMMAND} -DROOM=${room} -DOUT=${file} "-DFILES=${ARGN}"
+            -P ${CMAKE_SOURCE_DIR}/cmake/EmbedSql.cmake
+    DEPENDS ${ARGN} ${CMAKE_SOURCE_DIR}/cmake/EmbedSql.cmake
+    VERBATIM)
+  set(${out} ${file} PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,1 @@
+int tidemark_cluster_placeholder = 0;
