@@ -1,0 +1,67 @@
+// Throwaway PostgreSQL clusters for tests: real servers in temporary folders, reachable over a Unix
+// socket only, gone when the object is. As root the server runs as the user `postgres`.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/identifier.h"
+#include "pg/connection.h"
+
+namespace tidemark::tests {
+
+/// The server binaries: TIDEMARK_PG_BINDIR, or the newest of /usr/lib/postgresql/*/bin that is
+/// fit (15 or newer), or pg_config --bindir.
+std::filesystem::path ServerBinaries();
+
+class Cluster {
+ public:
+  /// `settings` are `name = value` lines for postgresql.conf. Logical decoding is on by default
+  /// (wal_level = logical), fsync off unless `durable`.
+  explicit Cluster(std::vector<std::string> settings = {}, bool durable = false);
+  ~Cluster();
+  Cluster(const Cluster&) = delete;
+  Cluster& operator=(const Cluster&) = delete;
+
+  /// A libpq string for `database` as the superuser `postgres`.
+  std::string Dsn(const std::string& database = "postgres") const;
+  pg::Connection Connect(const std::string& database = "postgres") const;
+  /// A new database; returns its DSN.
+  std::string CreateDatabase(const std::string& name);
+  const std::filesystem::path& directory() const { return directory_; }
+  /// The folder of the Unix socket; the port is port().
+  std::string host() const { return directory_.string(); }
+  int port() const { return 5432; }
+  void Start();
+  /// mode: "fast" or "immediate" (as a crash).
+  void Stop(const std::string& mode = "fast");
+
+  /// One cluster for a whole test program, started at first use: wal_level logical, fsync off.
+  static Cluster& Shared();
+
+ private:
+  std::filesystem::path directory_;
+  bool running_ = false;
+};
+
+/// Runs a command and returns its exit code; `output` receives stdout and stderr together.
+int Run(const std::vector<std::string>& command, std::string* output = nullptr);
+
+/// `command` as it must be started for a PostgreSQL server: through runuser when we are root.
+std::vector<std::string> AsServerUser(std::vector<std::string> command);
+
+/// A temporary folder that PostgreSQL's user may use; removed by the destructor.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace tidemark::tests
