@@ -12,6 +12,10 @@ add_library(pg_query UNKNOWN IMPORTED)
 set_target_properties(pg_query PROPERTIES IMPORTED_LOCATION ${PG_QUERY_LIBRARY}
                       INTERFACE_INCLUDE_DIRECTORIES ${PG_QUERY_INCLUDE_DIR})
 
+find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
+add_library(xxhash INTERFACE IMPORTED)
+target_include_directories(xxhash INTERFACE ${XXHASH_INCLUDE_DIR})
+
 find_package(Boost 1.74 REQUIRED)
 if(NOT TARGET Boost::headers)
   add_library(Boost::headers ALIAS Boost::boost)

@@ -1,0 +1,45 @@
+// Writing a transition into the plane: closed versions to history, the newest to the current
+// table. The recipe of design.md, section 3.3: stage the rows that end, look each up once by key,
+// keep its ctid, and let history, deletes and updates go by ctid. One thread, inside the
+// transaction that its caller publishes.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "pg/connection.h"
+#include "temporal/dataset.h"
+#include "temporal/history.h"
+#include "temporal/transition.h"
+
+namespace tidemark::temporal {
+
+class Applier {
+ public:
+  /// Borrows the connection and sets the planner up for keyed batches; use it for nothing else.
+  explicit Applier(pg::Connection& store);
+  ~Applier();
+
+  /// Applies and clears the transition. `tx_newest` is the newest tx in it. Throws XX001 when a
+  /// row that must be there is not (naming relation and key), and whatever the store refuses.
+  void Apply(Transition& transition, int64_t tx_newest);
+
+  /// Closes all current rows at `tx`. Pending changes of the dataset must have been applied.
+  /// Returns how many rows there were.
+  int64_t Truncate(const Dataset& dataset, int64_t tx);
+
+ private:
+  struct Statements;
+  Statements& For(const Dataset& dataset);
+  int64_t Stage(Transition& transition, const Statements& sql);
+  void FetchKept(Transition& transition, const Statements& sql);
+  void CopyVersions(Transition& transition, const Statements& sql);
+  [[noreturn]] void ThrowMissing(const Dataset& dataset, const Statements& sql);
+
+  pg::Connection* store_;
+  HistoryPartitions partitions_;
+  std::map<int, std::unique_ptr<Statements>> statements_;
+};
+
+}  // namespace tidemark::temporal

@@ -1,0 +1,363 @@
+#include "temporal/plane.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "temporal/index_definition.h"
+
+namespace tidemark::temporal {
+
+using base::Error;
+using base::QuoteIdentifier;
+using base::QuoteLiteral;
+
+namespace {
+
+std::string QuotedList(const std::vector<std::string>& names) {
+  std::string list;
+  for (const auto& name : names) {
+    if (!list.empty()) list += ", ";
+    list += QuoteIdentifier(name);
+  }
+  return list;
+}
+
+// `"a" integer NOT NULL, …`. A collation that the store lacks is left to the type's default.
+std::string ColumnDefinitions(pg::Connection& store, const Dataset& dataset,
+                              const pg::Relation& upstream, bool not_null) {
+  std::string definitions;
+  for (const auto& column : dataset.columns) {
+    const pg::Column* source = upstream.Find(column.name);
+    if (!definitions.empty()) definitions += ", ";
+    definitions += QuoteIdentifier(column.name) + " " + column.type_sql;
+    if (source != nullptr && !source->collation.empty() &&
+        !store.Value("SELECT coalesce(to_regcollation($1)::text, '')", {source->collation})
+             .empty()) {
+      definitions += " COLLATE " + source->collation;
+    }
+    if (not_null && source != nullptr && source->not_null) definitions += " NOT NULL";
+  }
+  return definitions;
+}
+
+// Runs DDL that may fail without harm to the surrounding transaction; says whether it worked.
+bool TryDefine(pg::Connection& store, const std::string& sql, const std::string& what) {
+  store.Execute("SAVEPOINT tidemark_define");
+  try {
+    store.Execute(sql);
+    store.Execute("RELEASE SAVEPOINT tidemark_define");
+    return true;
+  } catch (const Error& error) {
+    if (error.IsConnectionLoss()) throw;
+    store.Execute("ROLLBACK TO SAVEPOINT tidemark_define");
+    spdlog::warn("{} is left out: {}", what, error.message());
+    return false;
+  }
+}
+
+}  // namespace
+
+void CreateCurrent(pg::Connection& store, const Dataset& dataset, const pg::Relation& upstream) {
+  const std::string columns = ColumnDefinitions(store, dataset, upstream, true);
+  store.Execute(fmt::format(
+      R"sql(
+CREATE TABLE {} ({}{}_from bigint NOT NULL{})
+WITH (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.1)
+)sql",
+      dataset.Current(), columns, columns.empty() ? "" : ", ",
+      dataset.keying == Keying::kMultiset ? ", _hash uuid NOT NULL" : ""));
+}
+
+std::vector<std::string> BuildIndexes(pg::Connection& store, const Dataset& dataset,
+                                      const pg::Relation& upstream) {
+  std::vector<std::string> left_out;
+  const std::string current = dataset.Current();
+  pg::Transaction tx(store);
+  const pg::Index* primary = upstream.PrimaryKey();
+  const bool by_primary = primary != nullptr && dataset.keying == Keying::kKey &&
+                          primary->columns == dataset.key_columns;
+  if (dataset.keying == Keying::kKey) {
+    store.Execute(by_primary
+                      ? fmt::format("ALTER TABLE {} ADD PRIMARY KEY ({})", current,
+                                    QuotedList(dataset.key_columns))
+                      : fmt::format("CREATE UNIQUE INDEX d{}_key ON {} ({})", dataset.id, current,
+                                    QuotedList(dataset.key_columns)));
+  } else if (dataset.keying == Keying::kMultiset) {
+    store.Execute(fmt::format("CREATE INDEX d{}_hash ON {} (_hash)", dataset.id, current));
+  }
+  int number = 0;
+  for (const auto& index : upstream.indexes) {
+    ++number;
+    if ((index.primary && by_primary) || !index.valid) continue;
+    if (dataset.keying == Keying::kKey && !by_primary && index.replica_identity) continue;
+    // Not unique: a batch applies final states, in which two rows may have swapped a value.
+    const auto sql = IndexDefinitionFor(index.definition, fmt::format("d{}_i{}", dataset.id, number),
+                                        current, /*unique=*/false);
+    if (!TryDefine(store, sql, fmt::format("index {}", index.name))) left_out.push_back(index.name);
+  }
+  std::move(tx).Commit();
+  store.Execute("ANALYZE " + current);
+  return left_out;
+}
+
+namespace {
+
+void CreateParent(pg::Connection& store, const Dataset& dataset, const pg::Relation& upstream) {
+  const std::string parent = dataset.name.Quoted();
+  store.Execute(
+      fmt::format("CREATE SCHEMA IF NOT EXISTS {}", QuoteIdentifier(dataset.name.schema)));
+  store.Execute(fmt::format("CREATE TABLE {} ({})", parent,
+                            ColumnDefinitions(store, dataset, upstream, true)));
+  for (const auto& index : upstream.indexes) {
+    if (!index.valid) continue;
+    const auto what = fmt::format("index {}", index.name);
+    if (index.primary || (!index.constraint.empty() && index.unique)) {
+      TryDefine(store,
+                fmt::format("ALTER TABLE {} ADD CONSTRAINT {} {} ({})", parent,
+                            QuoteIdentifier(index.name),
+                            index.primary ? "PRIMARY KEY" : "UNIQUE", QuotedList(index.columns)),
+                what);
+    } else if (index.constraint.empty()) {
+      TryDefine(store,
+                IndexDefinitionFor(index.definition, index.name, parent, index.unique), what);
+    }
+  }
+  if (upstream.comment) {
+    store.Execute(
+        fmt::format("COMMENT ON TABLE {} IS {}", parent, QuoteLiteral(*upstream.comment)));
+  }
+  for (const auto& column : upstream.columns) {
+    if (!column.comment || column.generated) continue;
+    store.Execute(fmt::format("COMMENT ON COLUMN {}.{} IS {}", parent,
+                              QuoteIdentifier(column.name), QuoteLiteral(*column.comment)));
+  }
+  store.Execute(fmt::format("ALTER TABLE {} INHERIT {}", dataset.Current(), parent));
+}
+
+void CreateHistory(pg::Connection& store, const Dataset& dataset, const pg::Relation& upstream) {
+  const std::string history = dataset.History();
+  const std::string columns = ColumnDefinitions(store, dataset, upstream, false);
+  store.Execute(fmt::format(
+      "CREATE TABLE {} ({}{}_from bigint NOT NULL, _to bigint NOT NULL) PARTITION BY RANGE (_to)",
+      history, columns, columns.empty() ? "" : ", "));
+  if (dataset.keying == Keying::kKey) {
+    store.Execute(fmt::format("CREATE INDEX d{}_key_to ON {} ({}, _to)", dataset.id, history,
+                              QuotedList(dataset.key_columns)));
+  }
+  store.Execute(fmt::format("CREATE INDEX d{}_from ON {} (_from)", dataset.id, history));
+}
+
+// The period columns' names, with leading underscores until none is a column of the table.
+std::vector<std::string> PeriodColumns(const Dataset& dataset) {
+  std::set<std::string> taken;
+  for (const auto& column : dataset.columns) taken.insert(column.name);
+  std::vector<std::string> names = {"system_from", "system_to", "source_from",
+                                    "source_to",   "tx_from",   "tx_to"};
+  for (auto& name : names) {
+    while (taken.contains(name)) name.insert(name.begin(), '_');
+    taken.insert(name);
+  }
+  return names;
+}
+
+std::string SystemTimeOf(int journal, std::string_view tx) {
+  return fmt::format(
+      "(SELECT b.system_time FROM tidemark.basis_journal b WHERE b.journal = {} AND b.tx_last >= "
+      "{} ORDER BY b.tx_last, b.system_time LIMIT 1)",
+      journal, tx);
+}
+
+std::string SourceTimeOf(int journal, std::string_view tx) {
+  return fmt::format(
+      "(SELECT t.source_time FROM tidemark.tx t WHERE t.journal = {} AND t.tx = {})", journal, tx);
+}
+
+void CreateView(pg::Connection& store, const Dataset& dataset,
+                const std::vector<std::string>& period) {
+  std::string columns = dataset.ColumnList("v.");
+  if (!columns.empty()) columns += ", ";
+  std::string names = dataset.ColumnList();
+  if (!names.empty()) names += ", ";
+  const int j = dataset.journal;
+  store.Execute(fmt::format("CREATE SCHEMA IF NOT EXISTS {}",
+                            QuoteIdentifier(dataset.ViewSchema())));
+  store.Execute(fmt::format(
+      R"sql(
+CREATE VIEW {view} ({names}{period}) AS
+SELECT {columns}{system_from}, 'infinity'::timestamptz, {source_from}, 'infinity'::timestamptz,
+       v._from, NULL::bigint
+FROM {current} v
+UNION ALL
+SELECT {columns}{system_from}, {system_to}, {source_from}, {source_to}, v._from, v._to
+FROM {history} v
+)sql",
+      fmt::arg("view", base::QualifiedName{dataset.ViewSchema(), dataset.name.name}.Quoted()),
+      fmt::arg("names", names), fmt::arg("period", QuotedList(period)),
+      fmt::arg("columns", columns), fmt::arg("system_from", SystemTimeOf(j, "v._from")),
+      fmt::arg("system_to", SystemTimeOf(j, "v._to")),
+      fmt::arg("source_from", SourceTimeOf(j, "v._from")),
+      fmt::arg("source_to", SourceTimeOf(j, "v._to")), fmt::arg("current", dataset.Current()),
+      fmt::arg("history", dataset.History())));
+}
+
+// What the time-travel functions of one dataset have in common as format arguments.
+struct Names {
+  std::string row_type, columns, relation, view;
+};
+
+void CreateAsOf(pg::Connection& store, const Dataset& dataset, const Names& n) {
+  // Inlined by the planner: LANGUAGE sql, STABLE, not STRICT, no SET, one SELECT.
+  constexpr const char* kAsOfTx = R"sql(
+CREATE FUNCTION tidemark.{function}({type}, bigint) RETURNS SETOF {type}
+LANGUAGE sql STABLE PARALLEL SAFE AS $tidemark$
+  SELECT {columns} FROM {current} WHERE _from <= {x}
+  UNION ALL
+  SELECT {columns} FROM {history} WHERE _from <= {x} AND _to > {x}
+$tidemark$
+)sql";
+  const auto define = [&](std::string_view function, const std::string& x) {
+    store.Execute(fmt::format(kAsOfTx, fmt::arg("function", function),
+                              fmt::arg("type", n.row_type), fmt::arg("columns", n.columns),
+                              fmt::arg("current", dataset.Current()),
+                              fmt::arg("history", dataset.History()), fmt::arg("x", x)));
+  };
+  define("as_of_tx", "$2");
+  define("as_of_tx_once", fmt::format("(SELECT tidemark.visible_tx({}, $2))", n.relation));
+
+  constexpr const char* kAsOf = R"sql(
+CREATE FUNCTION tidemark.{function}({type}, {instant}) RETURNS SETOF {type}
+LANGUAGE sql STABLE PARALLEL SAFE AS $tidemark$
+  SELECT * FROM tidemark.{through}(NULL::{type}, tidemark.{tx_at}({relation}, $2))
+$tidemark$
+)sql";
+  const auto wrap = [&](std::string_view function, std::string_view instant,
+                        std::string_view through, std::string_view tx_at) {
+    store.Execute(fmt::format(kAsOf, fmt::arg("function", function), fmt::arg("type", n.row_type),
+                              fmt::arg("instant", instant), fmt::arg("through", through),
+                              fmt::arg("tx_at", tx_at), fmt::arg("relation", n.relation)));
+  };
+  wrap("as_of", "timestamptz", "as_of_tx", "tx_at");
+  wrap("as_of_once", "timestamptz", "as_of_tx_once", "tx_at");
+  wrap("as_of_source", "timestamptz", "as_of_tx", "tx_at_source");
+  wrap("as_of_position", "pg_lsn", "as_of_tx", "tx_at_position");
+}
+
+void CreateVersions(pg::Connection& store, const Names& n, const std::vector<std::string>& period) {
+  store.Execute(fmt::format(
+      R"sql(
+CREATE FUNCTION tidemark.versions({type}, axis text, form text, a timestamptz, b timestamptz)
+RETURNS SETOF {view} LANGUAGE sql STABLE AS $tidemark$
+  SELECT v.* FROM tidemark.version_window({relation}, $2, $3, $4, $5) w, {view} v
+  WHERE v.{tx_from} BETWEEN w.from_least AND w.from_most
+    AND coalesce(v.{tx_to}, 9223372036854775807) BETWEEN w.to_least AND w.to_most
+    AND (NOT w.skip_empty OR v.{system_from} < v.{system_to})
+$tidemark$
+)sql",
+      fmt::arg("type", n.row_type), fmt::arg("view", n.view), fmt::arg("relation", n.relation),
+      fmt::arg("system_from", QuoteIdentifier(period[0])),
+      fmt::arg("system_to", QuoteIdentifier(period[1])),
+      fmt::arg("tx_from", QuoteIdentifier(period[4])),
+      fmt::arg("tx_to", QuoteIdentifier(period[5]))));
+}
+
+void CreateDiff(pg::Connection& store, const Dataset& dataset, const Names& n) {
+  // Rows that ended in (a, b] and were alive at a; rows alive at b that began in (a, b].
+  std::string join = "false";
+  if (dataset.keying == Keying::kKey) {
+    join.clear();
+    for (const auto& key : dataset.key_columns) {
+      if (!join.empty()) join += " AND ";
+      join += fmt::format("(o.r).{0} = (w.r).{0}", QuoteIdentifier(key));
+    }
+  }
+  store.Execute(fmt::format(
+      R"sql(
+CREATE FUNCTION tidemark.diff_tx({type}, a bigint, b bigint)
+RETURNS TABLE (op text, old_row {type}, new_row {type})
+LANGUAGE sql STABLE AS $tidemark$
+  WITH o AS (
+    SELECT ROW({columns})::{type} AS r FROM {history} WHERE _from <= $2 AND _to > $2 AND _to <= $3
+  ), w AS (
+    SELECT ROW({columns})::{type} AS r FROM {current} WHERE _from > $2 AND _from <= $3
+    UNION ALL
+    SELECT ROW({columns})::{type} FROM {history} WHERE _from > $2 AND _from <= $3 AND _to > $3
+  ), keyed AS (SELECT o.r AS o, w.r AS w FROM o FULL JOIN w ON {join})
+  SELECT CASE WHEN o IS NOT DISTINCT FROM NULL THEN 'insert'
+              WHEN w IS NOT DISTINCT FROM NULL THEN 'delete' ELSE 'update' END, o, w
+  FROM keyed
+$tidemark$
+)sql",
+      fmt::arg("type", n.row_type), fmt::arg("columns", n.columns),
+      fmt::arg("history", dataset.History()), fmt::arg("current", dataset.Current()), fmt::arg("join", join)));
+  const auto wrap = [&](std::string_view function, std::string_view instant,
+                        std::string_view tx_at) {
+    store.Execute(fmt::format(
+        R"sql(
+CREATE FUNCTION tidemark.{function}({type}, a {instant}, b {instant})
+RETURNS TABLE (op text, old_row {type}, new_row {type})
+LANGUAGE sql STABLE AS $tidemark$
+  SELECT * FROM tidemark.diff_tx(NULL::{type},
+                                 tidemark.visible_tx({relation}, tidemark.{tx_at}({relation}, $2)),
+                                 tidemark.visible_tx({relation}, tidemark.{tx_at}({relation}, $3)))
+$tidemark$
+)sql",
+        fmt::arg("function", function), fmt::arg("type", n.row_type),
+        fmt::arg("instant", instant), fmt::arg("tx_at", tx_at),
+        fmt::arg("relation", n.relation)));
+  };
+  wrap("diff", "timestamptz", "tx_at");
+  wrap("diff_position", "pg_lsn", "tx_at_position");
+}
+
+}  // namespace
+
+void Attach(pg::Connection& store, const Dataset& dataset, const pg::Relation& upstream,
+            int64_t tx_first) {
+  CreateParent(store, dataset, upstream);
+  CreateHistory(store, dataset, upstream);
+  const auto period = PeriodColumns(dataset);
+  CreateView(store, dataset, period);
+  const std::string parent = dataset.name.Quoted();
+  const std::string view = base::QualifiedName{dataset.ViewSchema(), dataset.name.name}.Quoted();
+  const Names names{parent, dataset.ColumnList(), QuoteLiteral(parent) + "::regclass", view};
+  CreateAsOf(store, dataset, names);
+  CreateVersions(store, names, period);
+  CreateDiff(store, dataset, names);
+  store.Execute(fmt::format(
+      R"sql(
+GRANT USAGE ON SCHEMA {}, {} TO tidemark_reader;
+GRANT SELECT ON {}, {}, {}, {} TO tidemark_reader
+)sql",
+      QuoteIdentifier(dataset.name.schema), QuoteIdentifier(dataset.ViewSchema()), parent, view,
+      dataset.Current(), dataset.History()));
+  store.Execute(
+      "UPDATE tidemark.dataset SET tx_first = $2, relid = $3::regclass::oid WHERE id = $1",
+      {std::to_string(dataset.id), std::to_string(tx_first), parent});
+}
+
+void LinkForeignKeys(pg::Connection& store, const std::vector<pg::Relation>& upstream) {
+  for (const auto& relation : upstream) {
+    for (const auto& key : relation.foreign_keys) {
+      const bool target_here =
+          std::any_of(upstream.begin(), upstream.end(),
+                      [&](const auto& other) { return other.name == key.target; });
+      if (!target_here) continue;
+      std::string definition = key.definition;
+      if (!definition.ends_with("NOT VALID")) definition += " NOT VALID";
+      TryDefine(store,
+                fmt::format("ALTER TABLE {} ADD CONSTRAINT {} {}", relation.name.Quoted(),
+                            QuoteIdentifier(key.name), definition),
+                fmt::format("foreign key {}", key.name));
+    }
+  }
+}
+
+void DropUnattached(pg::Connection& store, int dataset_id) {
+  store.Execute(fmt::format("DROP TABLE IF EXISTS tidemark_current.d{}", dataset_id));
+}
+
+}  // namespace tidemark::temporal

@@ -1,0 +1,301 @@
+-- From an instant, a source time or a position to a tx. The answers never change, which is what
+-- lets tx_at() be IMMUTABLE and thus a constant at plan time. How an instant newer than the newest
+-- visible basis is answered is told in docs/design/0003-immutable-instants.md.
+
+-- Taken exclusively by the last step of a publish, shared by readers that wait one out.
+CREATE FUNCTION tidemark.publish_lock() RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT 6071219443104215632 $$;
+
+-- Returns when every publish that was in flight has ended. Holds nothing afterwards.
+CREATE FUNCTION tidemark.settle() RETURNS void
+LANGUAGE plpgsql VOLATILE SET lock_timeout = '30s' AS $$
+BEGIN
+  PERFORM pg_catalog.pg_advisory_lock_shared(tidemark.publish_lock());
+  PERFORM pg_catalog.pg_advisory_unlock_shared(tidemark.publish_lock());
+END
+$$;
+
+CREATE FUNCTION tidemark.dataset_of(relation regclass) RETURNS tidemark.dataset
+LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
+DECLARE
+  d tidemark.dataset;
+BEGIN
+  SELECT * INTO d FROM tidemark.dataset WHERE relid = relation;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION USING ERRCODE = '42809',
+      MESSAGE = pg_catalog.format('relation "%s" is not system-versioned', relation);
+  END IF;
+  RETURN d;
+END
+$$;
+
+-- Refuses a tx that the dataset cannot answer for, and returns it otherwise.
+CREATE FUNCTION tidemark.checked_tx(d tidemark.dataset, x bigint, asked text) RETURNS bigint
+LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
+DECLARE
+  since timestamptz;
+BEGIN
+  IF x IS NULL OR x < d.tx_first THEN
+    SELECT b.system_time INTO since FROM tidemark.basis_journal b
+    WHERE b.journal = d.journal AND b.tx_last >= d.tx_first ORDER BY b.tx_last LIMIT 1;
+    RAISE EXCEPTION USING ERRCODE = '22008',
+      MESSAGE = pg_catalog.format('%s precedes the first captured state of "%s"', asked,
+                                  d.table_name),
+      DETAIL = pg_catalog.format('It has been captured since %s.', since);
+  END IF;
+  IF x < d.tx_retained THEN
+    RAISE EXCEPTION USING ERRCODE = '72000',
+      MESSAGE = pg_catalog.format('snapshot too old: %s is older than the retained history of "%s"',
+                                  asked, d.table_name);
+  END IF;
+  IF x >= d.tx_dropped THEN
+    RAISE EXCEPTION USING ERRCODE = '42P01',
+      MESSAGE = pg_catalog.format('relation "%s" did not exist at %s', d.table_name, asked);
+  END IF;
+  RETURN x;
+END
+$$;
+
+-- VOLATILE on purpose: in READ COMMITTED its query takes a snapshot of its own.
+CREATE FUNCTION tidemark.newest_tx_now(journal_id integer, instant timestamptz) RETURNS bigint
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+  RETURN (SELECT b.tx_last FROM tidemark.basis_journal b
+          WHERE b.journal = journal_id AND b.system_time <= instant
+          ORDER BY b.system_time DESC LIMIT 1);
+END
+$$;
+
+-- The newest tx of a journal published by `instant`; NULL if there was none yet. `lenient` cuts an
+-- instant of the future to now.
+CREATE FUNCTION tidemark.journal_tx_at(journal_id integer, instant timestamptz, lenient boolean)
+RETURNS bigint
+LANGUAGE plpgsql STABLE PARALLEL RESTRICTED AS $$
+DECLARE
+  newest timestamptz;
+  newest_any timestamptz;
+BEGIN
+  SELECT b.system_time INTO newest FROM tidemark.basis_journal b
+  WHERE b.journal = journal_id ORDER BY b.system_time DESC LIMIT 1;
+  IF instant > newest OR newest IS NULL THEN
+    IF instant > pg_catalog.clock_timestamp() AND NOT lenient THEN
+      RAISE EXCEPTION USING ERRCODE = '22008',
+        MESSAGE = pg_catalog.format('instant %s is in the future', instant);
+    END IF;
+    -- A publish may be under way whose system time is not later than the instant.
+    PERFORM tidemark.settle();
+    IF pg_catalog.current_setting('transaction_isolation') IN ('read committed',
+                                                               'read uncommitted') THEN
+      RETURN tidemark.newest_tx_now(journal_id, instant);
+    END IF;
+    SELECT b.system_time INTO newest_any FROM tidemark.basis b
+    ORDER BY b.system_time DESC LIMIT 1;
+    IF (SELECT last_value FROM tidemark.published_time)
+       > coalesce((extract(epoch FROM newest_any - '2000-01-01 00:00+00') * 1000000)::bigint, 0)
+    THEN
+      RAISE EXCEPTION USING ERRCODE = '40001',
+        MESSAGE = 'instant is newer than the snapshot of this transaction',
+        DETAIL = 'Something has been published since the transaction took its snapshot.',
+        HINT = 'Retry the transaction, ask for an earlier instant, or use READ COMMITTED.';
+    END IF;
+  END IF;
+  RETURN (SELECT b.tx_last FROM tidemark.basis_journal b
+          WHERE b.journal = journal_id AND b.system_time <= instant
+          ORDER BY b.system_time DESC LIMIT 1);
+END
+$$;
+
+-- The newest tx published by an instant of system time.
+CREATE FUNCTION tidemark.tx_at(relation regclass, instant timestamptz) RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE PARALLEL RESTRICTED AS $$
+DECLARE
+  d tidemark.dataset;
+BEGIN
+  IF instant IS NULL THEN
+    RAISE EXCEPTION USING ERRCODE = '22004',
+      MESSAGE = 'FOR SYSTEM_TIME instant must not be null';
+  END IF;
+  d := tidemark.dataset_of(relation);
+  RETURN tidemark.checked_tx(d, tidemark.journal_tx_at(d.journal, instant, false),
+                             'instant ' || instant::text);
+END
+$$;
+
+-- The newest tx whose source time is not later than an instant of the source's clock.
+CREATE FUNCTION tidemark.tx_at_source(relation regclass, instant timestamptz) RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+  d tidemark.dataset;
+  received timestamptz;
+BEGIN
+  IF instant IS NULL THEN
+    RAISE EXCEPTION USING ERRCODE = '22004',
+      MESSAGE = 'FOR SOURCE_TIME instant must not be null';
+  END IF;
+  d := tidemark.dataset_of(relation);
+  SELECT r.received_time INTO received FROM tidemark.resume r WHERE r.journal = d.journal;
+  IF instant > received THEN
+    RAISE EXCEPTION USING ERRCODE = '55000',
+      MESSAGE = pg_catalog.format('"%s" has been received only up to %s', d.table_name, received),
+      HINT = 'Wait until that source time has been received, or ask for an earlier one.';
+  END IF;
+  RETURN tidemark.checked_tx(
+    d,
+    (SELECT t.tx FROM tidemark.tx t
+     WHERE t.journal = d.journal AND t.source_time <= instant
+     ORDER BY t.source_time DESC, t.tx DESC LIMIT 1),
+    'instant ' || instant::text);
+END
+$$;
+
+-- The newest tx whose commit ended at or before a position of the source's log.
+CREATE FUNCTION tidemark.tx_at_position(relation regclass, "position" pg_lsn) RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE
+  d tidemark.dataset;
+  received pg_lsn;
+BEGIN
+  IF "position" IS NULL THEN
+    RAISE EXCEPTION USING ERRCODE = '22004',
+      MESSAGE = 'FOR SOURCE_POSITION position must not be null';
+  END IF;
+  d := tidemark.dataset_of(relation);
+  SELECT r.received_lsn INTO received FROM tidemark.resume r WHERE r.journal = d.journal;
+  IF "position" > received THEN
+    RAISE EXCEPTION USING ERRCODE = '55000',
+      MESSAGE = pg_catalog.format('"%s" has been received only up to %s', d.table_name, received),
+      HINT = 'Wait with "tidemark wait --lsn", or ask for an earlier position.';
+  END IF;
+  RETURN tidemark.checked_tx(
+    d,
+    (SELECT t.tx FROM tidemark.tx t
+     WHERE t.journal = d.journal AND t.end_lsn <= "position"
+     ORDER BY t.end_lsn DESC, t.tx DESC LIMIT 1),
+    'position ' || "position"::text);
+END
+$$;
+
+-- A tx that was found outside the running statement's snapshot must lie inside it, or rows that
+-- belong to the answer would be missing.
+CREATE FUNCTION tidemark.visible_tx(relation regclass, x bigint) RETURNS bigint
+LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
+DECLARE
+  newest bigint;
+BEGIN
+  SELECT b.tx_last INTO newest
+  FROM tidemark.dataset d JOIN tidemark.basis_journal b ON b.journal = d.journal
+  WHERE d.relid = relation ORDER BY b.system_time DESC LIMIT 1;
+  IF x > newest THEN
+    RAISE EXCEPTION USING ERRCODE = '40001',
+      MESSAGE = 'instant is newer than the snapshot of this statement',
+      HINT = 'Retry the statement, or ask for an earlier instant.';
+  END IF;
+  RETURN x;
+END
+$$;
+
+-- The range forms as bounds on tx_from and tx_to (both ends included; an open end counts as the
+-- largest bigint). `skip_empty`: versions that began and ended inside one basis are left out.
+CREATE FUNCTION tidemark.version_window(relation regclass, axis text, form text,
+                                        a timestamptz, b timestamptz,
+                                        OUT from_least bigint, OUT from_most bigint,
+                                        OUT to_least bigint, OUT to_most bigint,
+                                        OUT skip_empty boolean)
+LANGUAGE plpgsql STABLE PARALLEL RESTRICTED AS $$
+DECLARE
+  d tidemark.dataset;
+  lo timestamptz := a;
+  hi timestamptz := b;
+  tick CONSTANT interval := interval '1 microsecond';
+  least_tx CONSTANT bigint := 0;
+  most_tx CONSTANT bigint := 9223372036854775807;
+BEGIN
+  d := tidemark.dataset_of(relation);
+  from_least := least_tx;
+  from_most := most_tx;
+  to_least := least_tx;
+  to_most := most_tx;
+  skip_empty := axis = 'system' AND form <> 'all';
+  IF form = 'all' THEN
+    RETURN;
+  END IF;
+  IF a IS NULL OR b IS NULL THEN
+    RAISE EXCEPTION USING ERRCODE = '22004',
+      MESSAGE = pg_catalog.format('FOR %s_TIME instant must not be null', upper(axis));
+  END IF;
+  IF form = 'symmetric' THEN
+    lo := least(a, b);
+    hi := greatest(a, b);
+  END IF;
+  IF lo > hi OR (lo = hi AND form = 'from_to') THEN
+    from_most := least_tx - 1;
+    RETURN;
+  END IF;
+  IF form = 'contained' THEN
+    -- s >= lo and e <= hi
+    from_least := tidemark.range_tx(d.journal, axis, lo - tick) + 1;
+    to_most := tidemark.range_tx(d.journal, axis, hi);
+    IF hi = 'infinity' THEN
+      to_most := most_tx;
+    END IF;
+  ELSE
+    -- s < hi (FROM … TO) or s <= hi (BETWEEN), and e > lo
+    from_most := tidemark.range_tx(d.journal, axis,
+                                   CASE WHEN form = 'from_to' THEN hi - tick ELSE hi END);
+    to_least := tidemark.range_tx(d.journal, axis, lo) + 1;
+  END IF;
+END
+$$;
+
+-- The newest tx by an instant on either axis, 0 before the first; the future counts as now.
+CREATE FUNCTION tidemark.range_tx(journal_id integer, axis text, instant timestamptz)
+RETURNS bigint
+LANGUAGE plpgsql STABLE PARALLEL RESTRICTED AS $$
+BEGIN
+  IF axis = 'system' THEN
+    RETURN coalesce(tidemark.visible_journal_tx(
+             journal_id, tidemark.journal_tx_at(journal_id, instant, true)), 0);
+  END IF;
+  RETURN coalesce((SELECT t.tx FROM tidemark.tx t
+                   WHERE t.journal = journal_id AND t.source_time <= instant
+                   ORDER BY t.source_time DESC, t.tx DESC LIMIT 1), 0);
+END
+$$;
+
+-- What a range may count on: no tx beyond the statement's own snapshot.
+CREATE FUNCTION tidemark.visible_journal_tx(journal_id integer, x bigint) RETURNS bigint
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT least(x, (SELECT b.tx_last FROM tidemark.basis_journal b
+                   WHERE b.journal = journal_id ORDER BY b.system_time DESC LIMIT 1))
+$$;
+
+-- What the gateway asks about the names in a statement. `functions[i]` lists the functions called
+-- in the instants of reference i, separated by commas.
+CREATE FUNCTION tidemark.resolve(names text[], functions text[])
+RETURNS TABLE (ord integer, kind text, schema_name text, relation_name text,
+               volatile_function text)
+LANGUAGE sql STABLE AS $$
+  SELECT wanted.ord::integer,
+         CASE WHEN c.oid IS NULL THEN 'missing'
+              WHEN d.id IS NOT NULL THEN 'versioned'
+              WHEN c.relkind IN ('v', 'm') THEN 'view'
+              ELSE 'plain' END,
+         n.nspname::text, c.relname::text,
+         (SELECT f.name
+          FROM pg_catalog.string_to_table(wanted.functions, ',') AS f(name)
+          JOIN pg_catalog.pg_proc p ON p.proname = pg_catalog.parse_ident(f.name)
+                                                   [pg_catalog.cardinality(
+                                                      pg_catalog.parse_ident(f.name))]
+          JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
+          WHERE f.name <> '' AND p.provolatile = 'v'
+            AND CASE WHEN pg_catalog.cardinality(pg_catalog.parse_ident(f.name)) > 1
+                     THEN pn.nspname = (pg_catalog.parse_ident(f.name))[1]
+                     ELSE pg_catalog.pg_function_is_visible(p.oid) END
+          LIMIT 1)
+  FROM ROWS FROM (pg_catalog.unnest(names), pg_catalog.unnest(functions))
+         WITH ORDINALITY AS wanted(name, functions, ord)
+  LEFT JOIN pg_catalog.pg_class c ON c.oid = pg_catalog.to_regclass(wanted.name)
+  LEFT JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+  LEFT JOIN tidemark.dataset d ON d.relid = c.oid AND d.tx_first IS NOT NULL
+  ORDER BY wanted.ord
+$$;
