@@ -32,13 +32,15 @@ Error& Error::AddContext(std::string line) {
 }
 
 bool Error::IsTransient() const {
+  if (state_ == kProtocolViolation) return false;
   const auto c = state_.error_class();
   return c == "08" || c == "53" || c == "57" || c == "40" || c == "58" || state_ == kObjectInUse ||
          state_ == kLockNotAvailable;
 }
 
 bool Error::IsConnectionLoss() const {
-  return state_.error_class() == "08" || state_ == kAdminShutdown ||
+  return (state_.error_class() == "08" && state_ != kProtocolViolation) ||
+         state_ == kAdminShutdown ||
          state_ == SqlState("57P02") || state_ == kCannotConnectNow || state_ == SqlState("57P05");
 }
 

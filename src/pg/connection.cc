@@ -69,10 +69,10 @@ Error ErrorOf(const pg_result* result) {
   Error error(state == nullptr ? base::kConnectionFailure : SqlState(state),
               OneLine(message != nullptr ? message : PQresultErrorMessage(result)));
   if (const char* detail = PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL)) {
-    error = std::move(error).Detail(detail);
+    std::move(error).Detail(detail);
   }
   if (const char* hint = PQresultErrorField(result, PG_DIAG_MESSAGE_HINT)) {
-    error = std::move(error).Hint(hint);
+    std::move(error).Hint(hint);
   }
   if (const char* context = PQresultErrorField(result, PG_DIAG_CONTEXT)) {
     error.AddContext(OneLine(context));

@@ -38,6 +38,10 @@ void ReplicationStream::Wait(base::Deadline deadline, const std::stop_token& sto
   connection_->bell_->Wait(PQsocket(connection_->connection_.get()), false, deadline, stop);
 }
 
+void ReplicationStream::WaitForBell(base::Deadline deadline, const std::stop_token& stop) {
+  connection_->bell_->Wait(-1, false, deadline, stop);
+}
+
 void ReplicationStream::Send(std::string_view bytes, base::Deadline deadline) {
   connection_->deadline_ = deadline;
   PGconn* raw = connection_->connection_.get();

@@ -26,6 +26,8 @@ class ReplicationStream {
   std::string_view message() const { return message_; }
   /// Waits until something may be readable, somebody rang, or the deadline passed.
   void Wait(base::Deadline deadline, const std::stop_token& stop);
+  /// Waits until somebody rang or the deadline passed, whatever the socket holds.
+  void WaitForBell(base::Deadline deadline, const std::stop_token& stop);
   /// Sends one CopyData message (a status update), waiting at most `deadline` for room.
   void Send(std::string_view bytes, base::Deadline deadline);
   /// Wakes Wait(). Any thread.

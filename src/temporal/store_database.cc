@@ -13,21 +13,6 @@ using base::Error;
 using base::QuoteIdentifier;
 using base::QuoteLiteral;
 
-// Older servers lack the columns of later ones; as JSON a missing column is just NULL.
-DatabaseShape LoadDatabaseShape(pg::Connection& source) {
-  const auto row = source.Execute(R"(
-    SELECT datname, coalesce(d ->> 'datlocprovider', 'c'), datcollate, datctype,
-           coalesce(d ->> 'datlocale', d ->> 'daticulocale', '')
-    FROM (SELECT datname, datcollate, datctype, pg_catalog.to_jsonb(db) AS d
-          FROM pg_catalog.pg_database AS db
-          WHERE datname = pg_catalog.current_database()) AS own)");
-  return {.name = row.str(0, 0),
-          .provider = row.text(0, 1).empty() ? 'c' : row.text(0, 1).front(),
-          .collate = row.str(0, 2),
-          .character_type = row.str(0, 3),
-          .locale = row.str(0, 4)};
-}
-
 namespace {
 
 std::string Utf8Variant(const std::string& locale) {

@@ -22,9 +22,6 @@ struct DatabaseShape {
   std::string locale;  // of ICU or builtin; empty for libc
 };
 
-/// The shape of the database that `source` is connected to. One round trip.
-DatabaseShape LoadDatabaseShape(pg::Connection& source);
-
 /// Makes the database in UTF8 from template0 when there is none of that name: with the shape's
 /// locale where the server knows it, else with C.UTF-8, else C (logged as a warning). Returns
 /// whether it was made. Throws 42501, and 22023 for template0 and template1.

@@ -283,13 +283,11 @@ LANGUAGE sql STABLE AS $$
          n.nspname::text, c.relname::text,
          (SELECT f.name
           FROM pg_catalog.string_to_table(wanted.functions, ',') AS f(name)
-          JOIN pg_catalog.pg_proc p ON p.proname = pg_catalog.parse_ident(f.name)
-                                                   [pg_catalog.cardinality(
-                                                      pg_catalog.parse_ident(f.name))]
+          CROSS JOIN LATERAL (SELECT pg_catalog.parse_ident(f.name) AS parts) i
+          JOIN pg_catalog.pg_proc p ON p.proname = i.parts[pg_catalog.cardinality(i.parts)]
           JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
           WHERE f.name <> '' AND p.provolatile = 'v'
-            AND CASE WHEN pg_catalog.cardinality(pg_catalog.parse_ident(f.name)) > 1
-                     THEN pn.nspname = (pg_catalog.parse_ident(f.name))[1]
+            AND CASE WHEN pg_catalog.cardinality(i.parts) > 1 THEN pn.nspname = i.parts[1]
                      ELSE pg_catalog.pg_function_is_visible(p.oid) END
           LIMIT 1)
   FROM ROWS FROM (pg_catalog.unnest(names), pg_catalog.unnest(functions))

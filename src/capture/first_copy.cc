@@ -1,0 +1,294 @@
+#include "capture/first_copy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "base/error.h"
+#include "base/kill_point.h"
+#include "base/log.h"
+#include "capture/dataset_shape.h"
+#include "capture/parallel.h"
+#include "capture/source_connection.h"
+#include "capture/table_copy.h"
+#include "pg/relation.h"
+#include "source/postgres/slot.h"
+#include "temporal/plane.h"
+#include "temporal/publish.h"
+#include "temporal/store.h"
+#include "temporal/types.h"
+
+namespace tidemark::capture {
+
+using base::Deadline;
+using base::Error;
+using temporal::Dataset;
+
+namespace {
+
+constexpr int64_t kFirstTx = 1;
+// Larger tables are cut into stretches of this many blocks (64 MB), so that all workers have work.
+constexpr int64_t kStretchBlocks = 8192;
+constexpr std::chrono::seconds kConnectMax{30};
+constexpr std::chrono::hours kStatementMax{24 * 7};
+
+base::Timestamp Now() { return base::Timestamp::FromSystem(std::chrono::system_clock::now()); }
+
+}  // namespace
+
+// What one run holds. The replication connection keeps the exported snapshot alive.
+struct FirstCopy::Work {
+  int64_t capture = 0;
+  pg::Connection source, replication;
+  source::CreatedSlot slot;
+  base::Timestamp snapshot_time;
+  base::Timestamp began;
+  std::optional<pg::Transaction> snapshot;  // the main connection's own view of it
+  std::vector<pg::Relation> relations;      // as the snapshot sees them
+  std::vector<Dataset> datasets;            // parallel to relations
+  temporal::TypeMap types;
+  std::vector<int64_t> rows;                // copied, parallel to relations
+};
+
+FirstCopy::FirstCopy(FirstCopyOptions options, pg::Connection& store,
+                     const temporal::Lease& lease, Journal journal, Progress& progress)
+    : options_(std::move(options)),
+      store_(&store),
+      lease_(&lease),
+      journal_(std::move(journal)),
+      progress_(&progress) {}
+
+void FirstCopy::DropStaged() {
+  const auto tables = store_->Execute(
+      R"sql(
+SELECT d.id FROM tidemark.dataset d WHERE d.journal = $1 AND d.tx_first IS NULL ORDER BY d.id
+)sql",
+      {std::to_string(journal_.id)});
+  for (int i = 0; i < tables.rows(); ++i) {
+    const int id = static_cast<int>(tables.int64(i, 0));
+    DropStage(*store_, id);
+    temporal::DropUnattached(*store_, id);
+  }
+  temporal::ForgetUnattached(*store_, journal_.id);
+}
+
+void FirstCopy::Abandon(int64_t capture, const std::string& slot, const std::string& reason) {
+  DropStaged();
+  auto source = OpenSource(options_.source_dsn, Deadline::After(kConnectMax), {});
+  source::DropSlot(source, slot, Deadline::After(std::chrono::seconds(20)));
+  EndCapture(*store_, capture, "abandoned", reason);
+}
+
+void FirstCopy::CleanUp(std::stop_token stop) {
+  const auto unfinished = FindUnfinishedCopy(*store_, journal_.id);
+  if (unfinished) {
+    spdlog::info("an earlier first copy was cut short: undoing it");
+    Abandon(unfinished->capture, unfinished->slot, "cut short");
+    return;
+  }
+  DropStaged();
+  auto source = OpenSource(options_.source_dsn, Deadline::After(kConnectMax), stop);
+  const auto slot = source::InspectSlot(source, journal_.slot);
+  if (!slot) return;
+  if (slot->active_pid) {
+    throw Error(base::kObjectInUse, fmt::format("replication slot \"{}\" is active for PID {}",
+                                                journal_.slot, *slot->active_pid))
+        .Hint("Stop the other consumer, or give this mirror another name.");
+  }
+  throw Error(base::kDuplicateObject,
+              fmt::format("replication slot \"{}\" exists, but was not made by this store",
+                          journal_.slot))
+      .Hint(fmt::format("If nothing needs it, run SELECT pg_drop_replication_slot('{}') on the "
+                        "source; or give this mirror another name.",
+                        journal_.slot));
+}
+
+void FirstCopy::Run(const source::PreflightReport& report, std::stop_token stop) {
+  progress_->RestartCopy();
+  progress_->SetState(CaptureState::kCopying);
+  const int64_t capture = BeginCapture(*store_, journal_.id, "copy", journal_.slot);
+  base::KillPoint("copy.before_slot");
+  try {
+    Work work{.capture = capture,
+              .source = OpenSource(options_.source_dsn, Deadline::After(kConnectMax), stop),
+              .replication =
+                  OpenReplication(options_.source_dsn, Deadline::After(kConnectMax), stop)};
+    work.began = Now();
+    Prepare(work, report, stop);
+    CopyRows(work, stop);
+    CheckFileNodes(work);
+    BuildKeys(work, stop);
+    base::KillPoint("copy.before_attach");
+    AttachAndPublish(work);
+    base::KillPoint("copy.after_attach");
+  } catch (const Error& error) {
+    if (error.state() == base::kCommitOutcomeUnknown || !store_->IsOpen()) throw;
+    spdlog::warn("first copy abandoned: {}", error.what());
+    try {
+      Abandon(capture, journal_.slot, error.message());
+    } catch (const Error& undo) {
+      spdlog::warn("the next start will clean up after the first copy: {}", undo.what());
+    }
+    throw;
+  }
+}
+
+void FirstCopy::Prepare(Work& work, const source::PreflightReport& report,
+                        std::stop_token stop) {
+  work.source.SetLimits(kStatementMax, stop);
+  work.slot = source::CreateSlot(
+      work.replication, work.source,
+      {.name = journal_.slot,
+       .deadline = Deadline::After(options_.slot_wait),
+       .stop = stop,
+       .on_wait = [&](const std::vector<source::SlotBlocker>& blockers) {
+         for (const auto& blocker : blockers) spdlog::info("{}", blocker.Describe());
+       }});
+  base::KillPoint("copy.slot_created");
+  work.snapshot_time = base::Timestamp(std::stoll(work.source.Value(
+      "SELECT (extract(epoch FROM clock_timestamp() - '2000-01-01 00:00+00') * 1000000)::bigint")));
+  work.snapshot.emplace(work.source, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+  work.source.Execute("SET TRANSACTION SNAPSHOT " + base::QuoteLiteral(work.slot.snapshot));
+
+  std::vector<pg::Oid> oids, type_oids;
+  std::map<pg::Oid, const source::PublishedTable*> published;
+  for (const auto& table : report.tables) {
+    oids.push_back(table.relation.oid);
+    published[table.relation.oid] = &table;
+  }
+  work.relations = pg::LoadRelations(work.source, oids);
+  for (const auto& relation : work.relations) {
+    for (const auto& column : relation.columns) type_oids.push_back(column.type);
+  }
+  work.types = temporal::EnsureTypes(*store_, pg::LoadTypes(work.source, type_oids));
+
+  pg::Transaction tx(*store_);
+  int64_t expected = 0;
+  for (const auto& relation : work.relations) {
+    Dataset dataset = ShapeDataset(*published.at(relation.oid), relation, work.types);
+    dataset.journal = journal_.id;
+    temporal::StoreDataset(*store_, dataset);
+    temporal::CreateCurrent(*store_, dataset, relation);
+    if (!dataset.AllBinary()) CreateStage(*store_, dataset);
+    expected += std::max<int64_t>(0, relation.tuples);
+    work.datasets.push_back(std::move(dataset));
+  }
+  std::move(tx).Commit();
+  work.rows.assign(work.datasets.size(), 0);
+  progress_->ExpectRows(expected);
+  base::KillPoint("copy.prepared");
+}
+
+void FirstCopy::CopyRows(Work& work, std::stop_token stop) {
+  std::vector<std::pair<size_t, CopyTask>> tasks;
+  for (size_t i = 0; i < work.datasets.size(); ++i) {
+    const auto& relation = work.relations[i];
+    CopyTask task{.dataset = &work.datasets[i],
+                  .upstream = relation.name,
+                  .only = relation.kind == 'r',
+                  .range = {},
+                  .translations = TranslationsOf(work.datasets[i], work.types)};
+    if (relation.kind != 'r' || relation.pages <= kStretchBlocks + kStretchBlocks / 2) {
+      tasks.emplace_back(i, task);
+      continue;
+    }
+    for (int64_t first = 0; first < relation.pages; first += kStretchBlocks) {
+      const bool last = first + kStretchBlocks >= relation.pages;
+      task.range.first = first == 0 ? std::nullopt : std::optional(first);
+      task.range.end = last ? std::nullopt : std::optional(first + kStretchBlocks);
+      tasks.emplace_back(i, task);
+    }
+  }
+  // Biggest first: the end of the copy is then not one worker on one big table.
+  std::stable_sort(tasks.begin(), tasks.end(), [&](const auto& a, const auto& b) {
+    return work.relations[a.first].pages > work.relations[b.first].pages;
+  });
+  std::mutex mutex;
+  RunParallel(options_.workers, tasks.size(), stop, [&](WorkQueue& queue, std::stop_token own) {
+    auto source = OpenSource(options_.source_dsn, Deadline::After(kConnectMax), own);
+    source.SetLimits(kStatementMax, own);
+    auto store = temporal::OpenStore(options_.store_dsn, Deadline::After(kConnectMax), own);
+    store.SetLimits(kStatementMax, own);
+    store.Execute("SET synchronous_commit = off");
+    pg::Transaction snapshot(source, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+    source.Execute("SET TRANSACTION SNAPSHOT " + base::QuoteLiteral(work.slot.snapshot));
+    while (const auto next = queue.Take()) {
+      auto& [index, task] = tasks[*next];
+      const int64_t rows =
+          CopyTable(source, store, task, kFirstTx, [&](int64_t copied, int64_t bytes) {
+            progress_->AddCopied(copied, bytes);
+            base::KillPoint("copy.rows");
+          });
+      const std::lock_guard lock(mutex);
+      work.rows[index] += rows;
+    }
+  });
+  for (size_t i = 0; i < work.datasets.size(); ++i) {
+    if (!work.datasets[i].AllBinary()) FillFromStage(*store_, work.datasets[i]);
+  }
+  base::KillPoint("copy.copied");
+}
+
+// A TRUNCATE or rewrite between the snapshot and the copy's lock leaves nothing for the snapshot
+// to see, and the copy would be wrong without a sign.
+void FirstCopy::CheckFileNodes(Work& work) {
+  for (const auto& relation : work.relations) {
+    const auto changed = work.source.Execute(
+        R"sql(
+SELECT c.oid::regclass::text
+FROM pg_catalog.pg_class c
+WHERE c.oid IN (SELECT $1::oid UNION SELECT t.relid FROM pg_catalog.pg_partition_tree($1::oid) t)
+  AND c.relfilenode <> 0
+  AND c.relfilenode IS DISTINCT FROM pg_catalog.pg_relation_filenode(c.oid)
+)sql",
+        {std::to_string(relation.oid)});
+    if (changed.rows() > 0) {
+      throw Error(base::kSerializationFailure,
+                  fmt::format("table {} was truncated or rewritten while it was copied",
+                              changed.str(0, 0)));
+    }
+  }
+}
+
+void FirstCopy::BuildKeys(Work& work, std::stop_token stop) {
+  RunParallel(options_.workers, work.datasets.size(), stop,
+              [&](WorkQueue& queue, std::stop_token own) {
+                auto store =
+                    temporal::OpenStore(options_.store_dsn, Deadline::After(kConnectMax), own);
+                store.SetLimits(kStatementMax, own);
+                store.Execute("SET maintenance_work_mem = '256MB'");
+                while (const auto next = queue.Take()) {
+                  temporal::BuildIndexes(store, work.datasets[*next], work.relations[*next]);
+                }
+              });
+}
+
+void FirstCopy::AttachAndPublish(Work& work) {
+  pg::Transaction tx(*store_);
+  temporal::NewBasis basis{.journal = journal_.id,
+                           .capture = work.capture,
+                           .commits = {{.tx = kFirstTx,
+                                        .end_lsn = work.slot.consistent_point,
+                                        .xid = 0,
+                                        .source_time = work.snapshot_time}},
+                           .members = {},
+                           .received = work.slot.consistent_point,
+                           .received_time = work.snapshot_time,
+                           .extracted_from = work.began,
+                           .extracted_to = Now()};
+  for (size_t i = 0; i < work.datasets.size(); ++i) {
+    temporal::Attach(*store_, work.datasets[i], work.relations[i], kFirstTx);
+    basis.members.push_back({work.datasets[i].id, work.rows[i], 0, work.rows[i]});
+  }
+  temporal::LinkForeignKeys(*store_, work.relations);
+  EndCapture(*store_, work.capture, "published", "");
+  const auto published = temporal::Publish(std::move(tx), *lease_, basis);
+  spdlog::info("first copy published as basis {}: {} tables, at {}", published.number,
+               work.datasets.size(), work.slot.consistent_point.ToString());
+}
+
+}  // namespace tidemark::capture

@@ -1,0 +1,63 @@
+#include "capture/journal.h"
+
+namespace tidemark::capture {
+
+Journal EnsureJournal(pg::Connection& store, const std::string& name,
+                      const std::string& publication, const std::string& slot) {
+  store.Execute("INSERT INTO tidemark.source (name) VALUES ($1) ON CONFLICT (name) DO NOTHING",
+                {name});
+  store.Execute(
+      R"sql(
+INSERT INTO tidemark.journal (name, source, publication, slot)
+SELECT $1, s.id, $2, $3 FROM tidemark.source s WHERE s.name = $1
+ON CONFLICT (name) DO UPDATE SET publication = excluded.publication, slot = excluded.slot
+)sql",
+      {name, publication, slot});
+  const auto row = store.Execute(
+      R"sql(
+SELECT j.id, coalesce(s.system_identifier, ''), coalesce(s.database_name, '')
+FROM tidemark.journal j JOIN tidemark.source s ON s.id = j.source WHERE j.name = $1
+)sql",
+      {name});
+  return {static_cast<int>(row.int64(0, 0)), name, publication, slot, row.str(0, 1),
+          row.str(0, 2)};
+}
+
+void StoreSourceIdentity(pg::Connection& store, const Journal& journal,
+                         const source::ServerFacts& facts) {
+  store.Execute(
+      R"sql(
+UPDATE tidemark.source
+SET system_identifier = $2, timeline = $3, database_name = $4, server_version = $5, encoding = $6
+WHERE name = $1
+)sql",
+      {journal.name, std::to_string(facts.system_identifier), std::to_string(facts.timeline),
+       facts.database, std::to_string(facts.version_number), facts.encoding});
+}
+
+int64_t BeginCapture(pg::Connection& store, int journal, const std::string& kind,
+                     const std::string& slot) {
+  return std::stoll(store.Value(
+      "INSERT INTO tidemark.capture (journal, kind, state, slot) VALUES ($1, $2, 'running', $3) "
+      "RETURNING id",
+      {std::to_string(journal), kind, slot}));
+}
+
+void EndCapture(pg::Connection& store, int64_t capture, const std::string& state,
+                const std::string& reason) {
+  store.Execute(
+      "UPDATE tidemark.capture SET state = $2, reason = nullif($3, ''), "
+      "ended_at = pg_catalog.clock_timestamp() WHERE id = $1",
+      {std::to_string(capture), state, reason});
+}
+
+std::optional<UnfinishedCopy> FindUnfinishedCopy(pg::Connection& store, int journal) {
+  const auto rows = store.Execute(
+      "SELECT id, coalesce(slot, '') FROM tidemark.capture "
+      "WHERE journal = $1 AND kind = 'copy' AND state = 'running' ORDER BY id DESC LIMIT 1",
+      {std::to_string(journal)});
+  if (rows.rows() == 0) return std::nullopt;
+  return UnfinishedCopy{rows.int64(0, 0), rows.str(0, 1)};
+}
+
+}  // namespace tidemark::capture

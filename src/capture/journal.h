@@ -1,0 +1,45 @@
+// A mirror's own rows in the control tables: its source and its journal, registered once, and the
+// captures that ran in it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "pg/connection.h"
+#include "source/postgres/preflight.h"
+
+namespace tidemark::capture {
+
+struct Journal {
+  int id = 0;
+  std::string name;
+  std::string publication, slot;
+  // What the source was when its first copy was taken; empty before.
+  std::string system_identifier;
+  std::string database;
+};
+
+/// Finds or makes the rows of the mirror `name`.
+Journal EnsureJournal(pg::Connection& store, const std::string& name,
+                      const std::string& publication, const std::string& slot);
+
+/// Keeps what the source is, to be compared at each later start.
+void StoreSourceIdentity(pg::Connection& store, const Journal& journal,
+                         const source::ServerFacts& facts);
+
+/// Opens a capture row: state running. Returns its id.
+int64_t BeginCapture(pg::Connection& store, int journal, const std::string& kind,
+                     const std::string& slot);
+/// state: published or abandoned.
+void EndCapture(pg::Connection& store, int64_t capture, const std::string& state,
+                const std::string& reason);
+
+/// A copy that was cut short by a crash: there is one while its row says running.
+struct UnfinishedCopy {
+  int64_t capture;
+  std::string slot;
+};
+std::optional<UnfinishedCopy> FindUnfinishedCopy(pg::Connection& store, int journal);
+
+}  // namespace tidemark::capture

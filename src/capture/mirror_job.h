@@ -1,0 +1,60 @@
+// One mirror, from nothing to following: take the lease, look at the source, copy it the first
+// time, follow its stream, and begin again after whatever may pass. The only thing that contacts
+// the source. Runs on the caller's thread until stopped.
+//
+//   lease ──► preflight ──► (no resume position?) first copy ──► compare source ──► stream ─┐
+//     ▲                                                                                    │
+//     └──────────────── wait a little, then again ◄── any failure, kept in status ◄────────┘
+#pragma once
+
+#include <stop_token>
+#include <string>
+
+#include "base/lsn.h"
+#include "capture/journal.h"
+#include "capture/mirror_stream.h"
+#include "capture/progress.h"
+#include "pg/connection.h"
+
+namespace tidemark::capture {
+
+struct MirrorOptions {
+  std::string name;         // of the mirror
+  std::string source_dsn;
+  std::string store_dsn;
+  std::string publication = "tidemark";
+  std::string slot;         // tidemark_<mirror>
+  bool may_create_publication = true;
+  int copy_workers = 0;     // 0: one per core, at most 8
+};
+
+/// The slot's name for a mirror: `tidemark_` and the name in lower case, other characters than
+/// a-z, 0-9 and _ as _; cut to PostgreSQL's 63 bytes.
+std::string SlotNameFor(const std::string& mirror);
+
+class MirrorJob {
+ public:
+  explicit MirrorJob(MirrorOptions options);
+
+  /// Follows until `stop`. Failures that may pass are retried; those of a commit that cannot be
+  /// applied are shown in status and retried more slowly. Throws only what no retry can mend
+  /// before anything was captured: a source refused by preflight (its first problem's SQLSTATE),
+  /// a slot that belongs to somebody else (42710), a store of another version (0A000).
+  void Run(std::stop_token stop);
+
+ private:
+  void RunOnce(std::stop_token stop);
+  void FirstCopyOf(pg::Connection& store, const temporal::Lease& lease, const Journal& journal,
+                   Progress& progress, std::stop_token stop);
+  void CompareSource(pg::Connection& source, const Journal& journal,
+                     const temporal::Resume& resume);
+  void Follow(pg::Connection& store, const temporal::Lease& lease, const Journal& journal,
+              const temporal::Resume& resume, Progress& progress, std::stop_token stop);
+
+  MirrorOptions options_;
+  bool refused_ = false;  // the last failure was one that Run throws
+  base::Lsn one_by_one_until_;
+  std::unique_ptr<Progress> progress_;
+};
+
+}  // namespace tidemark::capture

@@ -1,0 +1,230 @@
+// A mirror against a real source and a real store, both databases of one throwaway cluster.
+#include "capture/mirror_job.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "base/log.h"
+#include "source/postgres/slot.h"
+#include "temporal/store.h"
+#include "tests/cluster.h"
+
+namespace tidemark::capture {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Mirror : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    static int number = 0;
+    const auto suffix = std::to_string(++number);
+    auto& cluster = tests::Cluster::Shared();
+    options_.name = "m" + suffix;
+    options_.source_dsn = cluster.CreateDatabase("source" + suffix);
+    options_.store_dsn = cluster.CreateDatabase("store" + suffix);
+    source_.emplace(cluster.Connect("source" + suffix));
+    store_.emplace(cluster.Connect("store" + suffix));
+  }
+  void TearDown() override {
+    Stop();
+    source::DropSlot(*source_, SlotNameFor(options_.name), base::Deadline::After(20s));
+  }
+  void Start() {
+    thread_ = std::jthread([this](std::stop_token stop) {
+      MirrorJob job(options_);
+      try {
+        job.Run(stop);
+      } catch (const base::Error& error) {
+        failure_ = error.Full();
+      }
+    });
+  }
+  void Stop() {
+    thread_.request_stop();
+    if (thread_.joinable()) thread_.join();
+  }
+  // Waits until everything the source has committed so far is published.
+  std::string CatchUp() {
+    const auto lsn = source_->Value("SELECT pg_current_wal_insert_lsn()");
+    const auto deadline = base::Deadline::After(30s);
+    while (!deadline.passed()) {
+      if (!failure_.empty()) break;
+      const auto known = store_->Execute("SELECT to_regclass('tidemark.resume') IS NOT NULL");
+      if (known.boolean(0, 0)) {
+        const auto done = store_->Execute(
+            "SELECT 1 FROM tidemark.resume WHERE received_lsn >= $1::pg_lsn", {lsn});
+        if (done.rows() > 0) return lsn;
+        const auto failed = store_->Execute(
+            "SELECT problems FROM tidemark.progress WHERE state = 'failed'");
+        if (failed.rows() > 0) {
+          ADD_FAILURE() << failed.text(0, 0);
+          return lsn;
+        }
+      }
+      std::this_thread::sleep_for(20ms);
+    }
+    ADD_FAILURE() << "not caught up to " << lsn << " " << failure_;
+    return lsn;
+  }
+  std::string Rows(pg::Connection& on, const std::string& sql) {
+    const auto result = on.Execute(sql);
+    std::string text;
+    for (int i = 0; i < result.rows(); ++i) {
+      for (int j = 0; j < result.columns(); ++j) {
+        text += (j == 0 ? "" : "|") + (result.is_null(i, j) ? "NULL" : result.str(i, j));
+      }
+      text += "\n";
+    }
+    return text;
+  }
+  void ExpectSame(const std::string& sql) {
+    EXPECT_EQ(Rows(*source_, sql), Rows(*store_, sql)) << sql;
+  }
+
+  MirrorOptions options_;
+  std::optional<pg::Connection> source_, store_;
+  std::string failure_;
+  std::jthread thread_;
+};
+
+TEST_F(Mirror, CopiesThenFollowsAndRemembers) {
+  source_->Execute(R"(
+    CREATE TABLE t (id int PRIMARY KEY, name text NOT NULL, n numeric(10,2), big text);
+    INSERT INTO t SELECT i, 'row ' || i, i / 3.0, repeat('x', i) FROM generate_series(1, 1000) i)");
+  Start();
+  CatchUp();
+  ExpectSame("SELECT * FROM t ORDER BY id");
+  const auto before = CatchUp();
+  source_->Execute("UPDATE t SET name = 'changed' WHERE id <= 10");
+  source_->Execute("DELETE FROM t WHERE id = 11");
+  source_->Execute("INSERT INTO t VALUES (2000, 'new', 1, NULL)");
+  source_->Execute("UPDATE t SET id = 3000 WHERE id = 12");
+  CatchUp();
+  ExpectSame("SELECT * FROM t ORDER BY id");
+  EXPECT_EQ(store_->Value("SELECT count(*) FROM tidemark.as_of_position(NULL::t, '" + before +
+                          "') WHERE name LIKE 'row %'"),
+            "1000");
+  EXPECT_EQ(Rows(*store_, "SELECT id, name, tx_from < tx_to FROM public_history.t WHERE id IN (1, "
+                          "11, 12, 3000) ORDER BY id, tx_from"),
+            "1|row 1|t\n1|changed|NULL\n11|row 11|t\n12|row 12|t\n3000|row 12|NULL\n");
+}
+
+TEST_F(Mirror, KeepsUnchangedLargeValues) {
+  source_->Execute(R"(
+    CREATE TABLE t (id int PRIMARY KEY, n int, big text);
+    ALTER TABLE t ALTER big SET STORAGE EXTERNAL;
+    INSERT INTO t SELECT i, 0, repeat(i::text, 9000) FROM generate_series(1, 4) i)");
+  Start();
+  CatchUp();
+  source_->Execute("UPDATE t SET n = 1 WHERE id = 1");
+  source_->Execute("BEGIN; UPDATE t SET n = 1 WHERE id = 2; UPDATE t SET n = 2 WHERE id = 2; "
+                   "COMMIT; UPDATE t SET n = 3 WHERE id = 2");
+  source_->Execute("UPDATE t SET id = 30 WHERE id = 3");
+  source_->Execute("BEGIN; INSERT INTO t VALUES (5, 0, repeat('5', 9000)); "
+                   "UPDATE t SET n = 7 WHERE id = 5; UPDATE t SET id = 50 WHERE id = 5; COMMIT");
+  source_->Execute("UPDATE t SET big = NULL WHERE id = 4");
+  source_->Execute("UPDATE t SET n = 9 WHERE id = 4");
+  CatchUp();
+  ExpectSame("SELECT * FROM t ORDER BY id");
+  EXPECT_EQ(store_->Value("SELECT count(*) FROM public_history.t WHERE big IS NULL"), "2");
+}
+
+TEST_F(Mirror, TruncatesMixedWithInserts) {
+  source_->Execute(R"(
+    CREATE TABLE p (id int PRIMARY KEY); CREATE TABLE c (id int PRIMARY KEY, p int REFERENCES p);
+    INSERT INTO p SELECT generate_series(1, 10); INSERT INTO c SELECT i, i FROM generate_series(1, 10) i)");
+  Start();
+  CatchUp();
+  const auto before = CatchUp();
+  source_->Execute("BEGIN; INSERT INTO p VALUES (11); TRUNCATE p CASCADE; INSERT INTO p VALUES (1), (12); "
+                   "INSERT INTO c VALUES (5, 12); COMMIT");
+  CatchUp();
+  ExpectSame("SELECT * FROM p ORDER BY id");
+  ExpectSame("SELECT * FROM c ORDER BY id");
+  EXPECT_EQ(store_->Value("SELECT count(*) FROM tidemark.as_of_position(NULL::p, '" + before + "')"),
+            "10");
+  EXPECT_EQ(store_->Value("SELECT count(*) FROM public_history.p WHERE tx_from = tx_to"), "0");
+}
+
+TEST_F(Mirror, TreatsRowsWithoutAKeyAsAMultiset) {
+  source_->Execute(R"(
+    CREATE TABLE d (a int, b text, j json, f float8); ALTER TABLE d REPLICA IDENTITY FULL;
+    INSERT INTO d VALUES (1, 'x', '{"a": 1}', '-0'), (1, 'x', '{"a": 1}', '-0'), (2, NULL, NULL, 'NaN'))");
+  Start();
+  CatchUp();
+  source_->Execute("DELETE FROM d WHERE ctid = (SELECT min(ctid) FROM d WHERE a = 1)");
+  CatchUp();
+  EXPECT_EQ(store_->Value("SELECT count(*) FROM d"), "2");
+  source_->Execute("INSERT INTO d VALUES (1, 'x', '{\"a\": 1}', '-0')");
+  source_->Execute("UPDATE d SET b = b");
+  source_->Execute("UPDATE d SET b = 'y' WHERE a = 2");
+  CatchUp();
+  ExpectSame("SELECT a, b, j::text, f FROM d ORDER BY 1, 2, 3, 4");
+  source_->Execute("DELETE FROM d WHERE a = 1");
+  CatchUp();
+  ExpectSame("SELECT a, b, j::text, f FROM d ORDER BY 1, 2, 3, 4");
+}
+
+TEST_F(Mirror, ResumesWhereItStopped) {
+  source_->Execute("CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 0)");
+  Start();
+  CatchUp();
+  for (int i = 0; i < 5; ++i) {
+    Stop();
+    source_->Execute("UPDATE t SET n = n + 1; INSERT INTO t VALUES (" + std::to_string(i + 10) + ", 0)");
+    Start();
+    source_->Execute("UPDATE t SET n = n + 1");
+    CatchUp();
+    ExpectSame("SELECT * FROM t ORDER BY id");
+  }
+  EXPECT_EQ(store_->Value("SELECT count(*) FROM (SELECT tx_to, lead(tx_from) OVER (PARTITION BY id ORDER BY "
+                          "tx_from) AS next FROM public_history.t) v WHERE next IS NOT NULL AND tx_to <> next"),
+            "0");
+}
+
+TEST_F(Mirror, TranslatesUserTypes) {
+  source_->Execute(R"(
+    CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
+    CREATE TYPE pair AS (m mood, ms mood[], n numeric);
+    CREATE DOMAIN posint AS int CHECK (VALUE > 0);
+    CREATE TYPE span AS RANGE (subtype = float8);
+    CREATE TABLE "Über ""T""" ("Id" bigint, "part" text, m mood, ms mood[], p pair, ps pair[], q posint, s span, PRIMARY KEY ("Id", "part"));
+    INSERT INTO "Über ""T""" SELECT i, 'a', 'ok', '{sad,NULL,happy}', ROW('sad', '{ok}', 1.50)::pair, ARRAY[ROW('ok', NULL, 2)::pair], 3, '[1,2)' FROM generate_series(1,3) i)");
+  Start();
+  CatchUp();
+  ExpectSame("SELECT * FROM \"Über \"\"T\"\"\" ORDER BY 1");
+  source_->Execute("UPDATE \"Über \"\"T\"\"\" SET ms = '{happy,happy}', ps = ps || ROW('sad','{sad}',0)::pair WHERE \"Id\" = 2");
+  source_->Execute("DELETE FROM \"Über \"\"T\"\"\" WHERE \"Id\" = 3");
+  CatchUp();
+  ExpectSame("SELECT * FROM \"Über \"\"T\"\"\" ORDER BY 1");
+}
+
+TEST_F(Mirror, RotatesKeysInOneTransaction) {
+  source_->Execute("CREATE TABLE t (id int PRIMARY KEY, u text UNIQUE); INSERT INTO t VALUES (1, 'a'), (2, 'b')");
+  Start();
+  CatchUp();
+  source_->Execute("BEGIN; UPDATE t SET id = 100 WHERE id = 1; UPDATE t SET id = 1 WHERE id = 2; "
+                   "UPDATE t SET id = 2 WHERE id = 100; COMMIT");
+  source_->Execute("BEGIN; UPDATE t SET u = 'tmp' WHERE id = 1; UPDATE t SET u = 'b' WHERE id = 2; "
+                   "UPDATE t SET u = 'a' WHERE id = 1; COMMIT");
+  CatchUp();
+  ExpectSame("SELECT * FROM t ORDER BY id");
+}
+
+TEST_F(Mirror, AppliesAHugeTransactionInPartsAndShowsItWhole) {
+  source_->Execute("CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t SELECT i, 0 FROM generate_series(1, 50000) i");
+  Start();
+  CatchUp();
+  source_->Execute("BEGIN; UPDATE t SET n = 1; UPDATE t SET n = n + 1 WHERE id % 2 = 0; DELETE FROM t WHERE id > 49000; "
+                   "INSERT INTO t SELECT i, 5 FROM generate_series(49500, 60000) i; COMMIT");
+  CatchUp();
+  ExpectSame("SELECT count(*), sum(id), sum(n) FROM t");
+  EXPECT_EQ(store_->Value("SELECT count(DISTINCT tx_from) FROM public_history.t"), "2");
+  EXPECT_EQ(store_->Value("SELECT count(*) FROM public_history.t WHERE tx_from = tx_to"), "0");
+}
+
+}  // namespace
+}  // namespace tidemark::capture

@@ -1,0 +1,316 @@
+#include "capture/mirror_stream.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "capture/dataset_shape.h"
+
+namespace tidemark::capture {
+
+using base::Deadline;
+using base::Error;
+using base::Lsn;
+using base::Timestamp;
+namespace pgoutput = wire::pgoutput;
+
+namespace {
+
+// A keep-alive says that every commit that the source had decoded has been sent. A commit takes
+// its time stamp a moment before it can be decoded, hence the margin.
+constexpr int64_t kKeepaliveMarginUs = 1'000'000;
+// How often the receipt of keep-alives is stored on an idle stream.
+constexpr std::chrono::milliseconds kReceiptInterval{1000};
+constexpr std::chrono::milliseconds kIdleWait{500};
+
+Timestamp Now() { return Timestamp::FromSystem(std::chrono::system_clock::now()); }
+
+}  // namespace
+
+// One mirrored table as the stream sees it.
+struct MirrorStream::Table {
+  Table(const temporal::Dataset& d, temporal::Translations translations)
+      : dataset(&d), transition(d, std::move(translations)) {}
+  const temporal::Dataset* dataset;
+  temporal::Transition transition;
+  bool announced = false;  // its Relation message has been seen and fits
+  // Of the batch, already applied parts included.
+  int64_t puts = 0, deletions = 0, rows_added = 0;
+  bool changed = false;
+};
+
+MirrorStream::MirrorStream(pg::Connection& store, const temporal::Lease& lease,
+                           const Journal& journal, const temporal::Resume& resume,
+                           std::vector<temporal::Dataset> datasets,
+                           const temporal::TypeMap& types, Progress& progress,
+                           StreamLimits limits)
+    : store_(&store),
+      lease_(&lease),
+      journal_(&journal),
+      progress_(&progress),
+      limits_(limits),
+      datasets_(std::move(datasets)),
+      applier_(store),
+      tx_(resume.tx_last + 1),
+      stored_(resume.lsn),
+      received_(resume.received),
+      newest_received_(resume.received),
+      received_time_(resume.received_time),
+      last_source_time_(resume.received_time) {
+  for (const auto& dataset : datasets_) {
+    if (!dataset.attached) continue;
+    tables_.emplace(dataset.source_oid,
+                    std::make_unique<Table>(dataset, TranslationsOf(dataset, types)));
+  }
+}
+
+MirrorStream::~MirrorStream() = default;
+
+void MirrorStream::Run(source::ChangeStream& stream, std::stop_token stop) {
+  stream_ = &stream;
+  for (;;) {
+    const auto chunk = stream.Next(Deadline::After(kIdleWait), stop);
+    if (chunk) Take(*chunk);
+    progress_->SetSource(stream.source_lsn());
+    if (!in_transaction_ && !commits_.empty() && stream.Paused()) PublishPending();
+    if (chunk && chunk->keepalive && !in_transaction_ && commits_.empty()) {
+      OnKeepalive(*chunk->keepalive);
+    }
+  }
+}
+
+void MirrorStream::Take(const source::ChangeStream::Chunk& chunk) {
+  source::ChunkReader messages(chunk);
+  while (const auto payload = messages.Next()) {
+    try {
+      OnMessage(*payload);
+    } catch (Error& error) {
+      if (in_transaction_) {
+        error.AddContext(fmt::format("in the source's transaction {} that commits at {}",
+                                     begin_.xid, begin_.commit_lsn.ToString()));
+      }
+      throw;
+    }
+  }
+}
+
+void MirrorStream::OnMessage(std::string_view payload) {
+  const auto message = decoder_.Decode(payload);
+  if (const auto* begin = std::get_if<pgoutput::Begin>(&message)) return OnBegin(*begin);
+  if (const auto* commit = std::get_if<pgoutput::Commit>(&message)) return OnCommit(*commit);
+  if (const auto* relation = std::get_if<pgoutput::Relation>(&message)) {
+    return OnRelation(*relation);
+  }
+  if (const auto* origin = std::get_if<pgoutput::Origin>(&message)) {
+    origin_ = origin->name;
+    return;
+  }
+  if (skipping_ || std::holds_alternative<pgoutput::Type>(message) ||
+      std::holds_alternative<pgoutput::LogicalMessage>(message)) {
+    return;
+  }
+  if (const auto* insert = std::get_if<pgoutput::Insert>(&message)) {
+    if (Table* table = Touch(insert->relation)) {
+      table->transition.Insert(tx_, insert->new_tuple);
+      NoteChange(payload.size());
+    }
+  } else if (const auto* update = std::get_if<pgoutput::Update>(&message)) {
+    if (Table* table = Touch(update->relation)) {
+      table->transition.Update(tx_, update->old_kind, update->old_tuple, update->new_tuple);
+      NoteChange(payload.size());
+    }
+  } else if (const auto* removal = std::get_if<pgoutput::Delete>(&message)) {
+    if (Table* table = Touch(removal->relation)) {
+      table->transition.Delete(tx_, removal->old_kind, removal->old_tuple);
+      NoteChange(payload.size());
+    }
+  } else if (const auto* truncate = std::get_if<pgoutput::Truncate>(&message)) {
+    OnTruncate(*truncate);
+  } else {
+    throw Error(base::kProtocolViolation, "the source sent a message that was not asked for");
+  }
+}
+
+void MirrorStream::OnBegin(const pgoutput::Begin& begin) {
+  if (commits_.empty()) extracted_from_ = Now();
+  begin_ = begin;
+  in_transaction_ = true;
+  touched_ = false;
+  origin_.clear();
+  // Sent again after a restart: its commit record begins before the stored end.
+  skipping_ = begin.commit_lsn < stored_;
+}
+
+// Non-decreasing within the journal, and beyond every source time that may have been asked for:
+// an answer once given must not change.
+Timestamp MirrorStream::SourceTimeOf(Timestamp committed_at) const {
+  const int64_t beyond_asked = received_time_.postgres_us() + 1;
+  return Timestamp(std::max({committed_at.postgres_us(), beyond_asked,
+                             last_source_time_.postgres_us()}));
+}
+
+void MirrorStream::OnCommit(const pgoutput::Commit& commit) {
+  in_transaction_ = false;
+  newest_received_ = std::max(newest_received_, commit.end_lsn);
+  if (skipping_) {
+    skipping_ = false;
+    return;
+  }
+  if (!touched_) {
+    // Nothing of it is mirrored: only the position moves.
+    if (commits_.empty()) received_ = std::max(received_, commit.end_lsn);
+    return;
+  }
+  const Timestamp source_time = SourceTimeOf(commit.committed_at);
+  last_source_time_ = source_time;
+  commits_.push_back({.tx = tx_,
+                      .end_lsn = commit.end_lsn,
+                      .xid = begin_.xid,
+                      .source_time = source_time,
+                      .commit_time = source_time == commit.committed_at
+                                         ? std::nullopt
+                                         : std::optional(commit.committed_at),
+                      .origin = origin_});
+  ++tx_;
+  if (BatchFull() || commit.end_lsn <= limits_.one_by_one_until) PublishPending();
+}
+
+void MirrorStream::OnRelation(const pgoutput::Relation& relation) {
+  const auto found = tables_.find(relation.oid);
+  if (found == tables_.end()) {
+    spdlog::warn("table {}.{} is published, but not mirrored yet: its changes are passed over",
+                 relation.schema, relation.name);
+    return;
+  }
+  Table& table = *found->second;
+  const auto& columns = table.dataset->columns;
+  bool fits = relation.columns.size() == columns.size();
+  for (size_t i = 0; fits && i < columns.size(); ++i) {
+    fits = relation.columns[i].name == columns[i].name &&
+           relation.columns[i].type == columns[i].source_type;
+  }
+  if (fits && table.dataset->keying == temporal::Keying::kKey) {
+    for (size_t at : table.dataset->KeyPositions()) fits = fits && relation.columns[at].key;
+  }
+  if (fits && table.dataset->keying == temporal::Keying::kMultiset) {
+    fits = relation.identity == pgoutput::ReplicaIdentity::kFull;
+  }
+  table.announced = fits;
+  if (!fits) {
+    spdlog::warn("the columns or the identity of {} have changed at the source",
+                 table.dataset->name.Display());
+  }
+}
+
+MirrorStream::Table* MirrorStream::Touch(pgoutput::RelationOid relation) {
+  const auto found = tables_.find(relation);
+  if (found == tables_.end()) return nullptr;
+  if (!in_transaction_) {
+    throw Error(base::kProtocolViolation, "the source sent a change outside a transaction");
+  }
+  Table& table = *found->second;
+  if (!table.announced) {
+    throw Error(base::kFeatureNotSupported,
+                fmt::format("the columns or the identity of {} have changed at the source, which "
+                            "this version cannot follow",
+                            table.dataset->name.Display()))
+        .Detail("Everything before that commit is mirrored and stays readable.")
+        .Hint("Undo the change at the source, or mirror it anew into a new data directory.");
+  }
+  touched_ = true;
+  table.changed = true;
+  return &table;
+}
+
+void MirrorStream::NoteChange(size_t bytes) {
+  ++changes_;
+  bytes_ += bytes;
+  // A transaction larger than a batch is applied in parts; nothing of it shows before its commit.
+  if (BatchFull()) ApplyPending();
+}
+
+bool MirrorStream::BatchFull() const {
+  return changes_ >= limits_.batch_changes_max || bytes_ >= limits_.batch_bytes_max ||
+         commits_.size() >= limits_.batch_changes_max;
+}
+
+void MirrorStream::OpenStoreTransaction() {
+  if (!open_) open_.emplace(*store_);
+}
+
+void MirrorStream::ApplyTable(Table& table) {
+  table.puts += table.transition.puts();
+  table.deletions += table.transition.deletions();
+  table.rows_added += table.transition.rows_added();
+  if (table.transition.empty()) return;
+  OpenStoreTransaction();
+  applier_.Apply(table.transition, tx_);
+}
+
+void MirrorStream::ApplyPending() {
+  for (auto& [oid, table] : tables_) {
+    if (!table->transition.empty()) ApplyTable(*table);
+  }
+  changes_ = 0;
+  bytes_ = 0;
+}
+
+void MirrorStream::OnTruncate(const pgoutput::Truncate& truncate) {
+  for (const auto relation : truncate.relations) {
+    Table* table = Touch(relation);
+    if (table == nullptr) continue;
+    ApplyTable(*table);
+    OpenStoreTransaction();
+    const int64_t rows = applier_.Truncate(*table->dataset, tx_);
+    table->deletions += rows;
+    table->rows_added -= rows;
+  }
+}
+
+void MirrorStream::PublishPending() {
+  ApplyPending();
+  OpenStoreTransaction();
+  const Lsn end = commits_.back().end_lsn;
+  temporal::NewBasis basis{.journal = journal_->id,
+                           .capture = std::nullopt,
+                           .commits = std::move(commits_),
+                           .members = {},
+                           .received = end,
+                           .received_time = last_source_time_,
+                           .extracted_from = extracted_from_,
+                           .extracted_to = Now()};
+  for (auto& [oid, table] : tables_) {
+    if (!table->changed) continue;
+    basis.members.push_back(
+        {table->dataset->id, table->puts, table->deletions, table->rows_added});
+    table->puts = table->deletions = table->rows_added = 0;
+    table->changed = false;
+  }
+  auto tx = std::move(*open_);
+  open_.reset();
+  temporal::Publish(std::move(tx), *lease_, basis);
+  commits_.clear();
+  stored_ = end;
+  received_ = std::max(received_, end);
+  received_time_ = last_source_time_;
+  stream_->Acknowledge(end);
+  if (end >= limits_.one_by_one_until) progress_->SetFailure(std::nullopt);
+}
+
+// Everything received is stored, so the source's log up to here is of no more use to us.
+void MirrorStream::OnKeepalive(const source::ChangeStream::Chunk::Keepalive& keepalive) {
+  const auto now = Deadline::Clock::now();
+  if (now - last_stored_receipt_ < kReceiptInterval) return;
+  last_stored_receipt_ = now;
+  newest_received_ = std::max(newest_received_, keepalive.wal_end);
+  received_ = std::max(received_, keepalive.wal_end);
+  const Timestamp known(keepalive.sent_at.postgres_us() - kKeepaliveMarginUs);
+  received_time_ = std::max(received_time_, known);
+  last_source_time_ = std::max(last_source_time_, received_time_);
+  temporal::StoreReceived(*store_, *lease_, journal_->id, received_, received_time_);
+  stream_->Acknowledge(received_);
+}
+
+}  // namespace tidemark::capture

@@ -1,0 +1,236 @@
+#include "capture/verify.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "pg/relation.h"
+#include "temporal/dataset.h"
+#include "temporal/plane.h"
+#include "temporal/store.h"
+#include "tests/cluster.h"
+
+namespace tidemark::capture {
+namespace {
+
+using base::Deadline;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using Kind = RowDifference::Kind;
+
+// A source, and a mirror of it that is written by hand: tx 1 holds everything received.
+class VerifyTest : public testing::Test {
+ protected:
+  VerifyTest() {
+    auto& cluster = tests::Cluster::Shared();
+    static int number = 0;
+    const std::string name = fmt::format("verify_{}", ++number);
+    request_.source_dsn = cluster.CreateDatabase(name);
+    request_.store_dsn = cluster.CreateDatabase(name + "_store");
+    request_.deadline = Deadline::After(seconds(30));
+    source_ = Open(request_.source_dsn);
+    store_ = temporal::OpenStore(request_.store_dsn, request_.deadline);
+    temporal::Migrate(*store_);
+    store_->Execute(
+        "INSERT INTO tidemark.source (name) VALUES ('s');"
+        "INSERT INTO tidemark.journal (name, source) SELECT 'm', id FROM tidemark.source;"
+        "INSERT INTO tidemark.tx (journal, tx, end_lsn, source_time) VALUES (1, 1, '0/1', now()),"
+        " (1, 2, 'FFFFFFFF/FFFFFFF0', now())");
+    request_.journal = 1;
+    Receive("FFFFFFFF/FFFFFFFF");
+  }
+
+  static pg::Connection Open(const std::string& dsn) {
+    return pg::Connection::Open({.dsn = dsn, .settings = {{"search_path", ""}}},
+                                Deadline::After(seconds(10)));
+  }
+
+  void Receive(const std::string& lsn) {
+    store_->Execute(fmt::format(
+        "INSERT INTO tidemark.resume VALUES (1, '{0}', '{0}', now(), 1, 1, now())"
+        " ON CONFLICT (journal) DO UPDATE SET received_lsn = excluded.received_lsn",
+        lsn));
+  }
+
+  // Runs on the source, then copies the table's shape and the rows of `rows_sql` to the store.
+  void Mirror(const std::string& table, const std::string& ddl, const std::string& rows_sql,
+              const std::string& filter = "") {
+    source_->Execute(ddl);
+    const auto oid = static_cast<pg::Oid>(
+        std::stoul(source_->Value("SELECT $1::regclass::oid", {"public." + table})));
+    const auto upstream = pg::LoadRelations(*source_, std::vector<pg::Oid>{oid}).at(0);
+    temporal::Dataset dataset;
+    dataset.journal = 1;
+    dataset.name = upstream.name;
+    dataset.source_oid = oid;
+    dataset.key_columns = upstream.KeyColumns();
+    dataset.keying = dataset.key_columns.empty() ? temporal::Keying::kAppend
+                                                 : temporal::Keying::kKey;
+    dataset.row_filter = filter;
+    for (const auto& c : upstream.columns) {
+      if (!c.generated) {
+        dataset.columns.push_back({c.number, c.name, c.type, c.modifier, c.type_sql, true});
+      }
+    }
+    temporal::StoreDataset(*store_, dataset);
+    temporal::CreateCurrent(*store_, dataset, upstream);
+    store_->Execute(fmt::format("INSERT INTO {} SELECT v.*, 1 FROM ({}) AS v",
+                                dataset.Current(), rows_sql));
+    pg::Transaction transaction(*store_);
+    temporal::Attach(*store_, dataset, upstream, 1);
+    std::move(transaction).Commit();
+    current_ = dataset.Current();
+  }
+
+  TableComparison OnlyTable() {
+    const auto verification = Verify(request_);
+    EXPECT_EQ(verification.tables.size(), 1U);
+    return verification.tables.at(0);
+  }
+
+  static std::vector<std::string> Said(const TableComparison& table) {
+    std::vector<std::string> lines;
+    for (const auto& difference : table.differences) lines.push_back(difference.Describe());
+    std::sort(lines.begin(), lines.end());
+    return lines;
+  }
+
+  VerifyRequest request_;
+  std::optional<pg::Connection> source_, store_;
+  std::string current_;
+};
+
+constexpr const char* kRows = "SELECT i AS id, i::text AS a, i / 7.0::float8 AS b"
+                              " FROM generate_series(1, 1000) i";
+
+TEST_F(VerifyTest, EqualTablesAreEqual) {
+  Mirror("t", fmt::format("CREATE TABLE public.t (id int PRIMARY KEY, a text, b float8);"
+                          "INSERT INTO public.t {}", kRows), kRows);
+  const auto table = OnlyTable();
+  EXPECT_TRUE(table.equal);
+  EXPECT_EQ(table.source_count, 1000);
+  EXPECT_EQ(table.mirror_count, 1000);
+  EXPECT_THAT(table.not_compared, IsEmpty());
+  EXPECT_EQ(source_->Value("SELECT count(*) FROM pg_replication_slots"
+                           " WHERE slot_name LIKE 'tidemark_verify%' AND active"),
+            "0");
+}
+
+TEST_F(VerifyTest, EachKindOfDifferenceIsNamed) {
+  Mirror("t", fmt::format("CREATE TABLE public.t (id int PRIMARY KEY, a text, b float8);"
+                          "INSERT INTO public.t {}", kRows), kRows);
+  store_->Execute("DELETE FROM " + current_ + " WHERE id = 7");
+  store_->Execute("INSERT INTO " + current_ + " VALUES (2000, NULL, 0, 1)");
+  store_->Execute("UPDATE " + current_ + " SET a = '', b = -b WHERE id = 9");
+  const auto table = OnlyTable();
+  EXPECT_FALSE(table.equal);
+  EXPECT_THAT(Said(table), ElementsAre("key (2000): only in the mirror",
+                                       "key (7): missing in the mirror",
+                                       "key (9): different row (columns a, b)"));
+}
+
+TEST_F(VerifyTest, FewDifferencesAreFoundInALargeTable) {
+  const std::string rows = "SELECT i AS id, i % 10 AS a FROM generate_series(1, 200000) i";
+  Mirror("t", "CREATE TABLE public.t (id int PRIMARY KEY, a int); INSERT INTO public.t " + rows,
+         rows);
+  store_->Execute("UPDATE " + current_ + " SET a = NULL WHERE id IN (5, 100000)");
+  EXPECT_THAT(Said(OnlyTable()), ElementsAre("key (100000): different row (columns a)",
+                                             "key (5): different row (columns a)"));
+  store_->Execute("UPDATE " + current_ + " SET a = -1");
+  EXPECT_EQ(OnlyTable().differences.size(), 10U);
+}
+
+TEST_F(VerifyTest, RowsWithoutKeyAreComparedAsMultiset) {
+  Mirror("t", "CREATE TABLE public.t (a int, b text); INSERT INTO public.t VALUES (1, 'x'),"
+              " (1, 'x'), (2, NULL)",
+         "VALUES (1, 'x'), (2, NULL), (2, NULL)");
+  const auto table = OnlyTable();
+  EXPECT_FALSE(table.equal);
+  EXPECT_THAT(Said(table),
+              ElementsAre("key (1,x): missing in the mirror", "key (2,): only in the mirror"));
+}
+
+TEST_F(VerifyTest, RowFilterAndGeneratedColumnsAreObeyed) {
+  Mirror("t", "CREATE TABLE public.t (id int PRIMARY KEY, g int GENERATED ALWAYS AS (id) STORED);"
+              "INSERT INTO public.t VALUES (1), (20), (30)",
+         "VALUES (20)", "(id > 10)");
+  const auto table = OnlyTable();
+  EXPECT_EQ(table.source_count, 2);
+  EXPECT_THAT(Said(table), ElementsAre("key (30): missing in the mirror"));
+}
+
+TEST_F(VerifyTest, ChildrenOfInheritanceAreNotCounted) {
+  Mirror("t", "CREATE TABLE public.t (id int PRIMARY KEY); CREATE TABLE public.c ()"
+              " INHERITS (public.t); INSERT INTO public.t VALUES (1);"
+              " INSERT INTO public.c VALUES (2)", "VALUES (1)");
+  EXPECT_TRUE(OnlyTable().equal);
+}
+
+TEST_F(VerifyTest, PartitionedTableIsComparedAsOne) {
+  Mirror("t", "CREATE TABLE public.t (id int PRIMARY KEY) PARTITION BY RANGE (id);"
+              "CREATE TABLE public.t1 PARTITION OF public.t FOR VALUES FROM (0) TO (5);"
+              "CREATE TABLE public.t2 PARTITION OF public.t FOR VALUES FROM (5) TO (9);"
+              "INSERT INTO public.t VALUES (1), (6)", "VALUES (1), (6)");
+  EXPECT_TRUE(OnlyTable().equal);
+}
+
+TEST_F(VerifyTest, WhatTheMirrorReceivedAfterThePointDoesNotCount) {
+  Mirror("t", "CREATE TABLE public.t (id int PRIMARY KEY); INSERT INTO public.t VALUES (1)",
+         "VALUES (1)");
+  store_->Execute("INSERT INTO " + current_ + " VALUES (2, 2)");
+  EXPECT_TRUE(OnlyTable().equal);
+}
+
+TEST_F(VerifyTest, MirrorThatLagsBehindTheDeadlineIsToldApart) {
+  Mirror("t", "CREATE TABLE public.t (id int PRIMARY KEY)", "SELECT 1 WHERE false");
+  Receive("0/1");
+  request_.deadline = Deadline::After(milliseconds(1000));
+  try {
+    Verify(request_);
+    FAIL();
+  } catch (const base::Error& error) {
+    EXPECT_EQ(error.state(), base::kQueryCanceled);
+    EXPECT_THAT(error.detail(), HasSubstr("received up to 0/1"));
+  }
+}
+
+TEST_F(VerifyTest, TableDroppedOnTheSourceLeavesOthersCompared) {
+  Mirror("t", "CREATE TABLE public.t (id int PRIMARY KEY)", "SELECT 1 WHERE false");
+  Mirror("u", "CREATE TABLE public.u (id int PRIMARY KEY, a int)", "SELECT 1, 2 WHERE false");
+  Mirror("v", "CREATE TABLE public.v (id int PRIMARY KEY)", "SELECT 1 WHERE false");
+  source_->Execute("DROP TABLE public.t; ALTER TABLE public.u DROP COLUMN a");
+  const auto verification = Verify(request_);
+  ASSERT_EQ(verification.tables.size(), 3U);
+  EXPECT_THAT(verification.tables[0].not_compared, HasSubstr("no longer exists"));
+  EXPECT_THAT(verification.tables[1].not_compared, HasSubstr("\"a\" does not exist"));
+  EXPECT_TRUE(verification.tables[2].equal);
+  EXPECT_TRUE(verification.Equal());
+}
+
+TEST_F(VerifyTest, UnknownTableIsRefusedByName) {
+  request_.only = {{"public", "nowhere"}};
+  EXPECT_THROW(Verify(request_), base::Error);
+}
+
+TEST_F(VerifyTest, SourceInAnotherEncodingIsCompared) {
+  auto& cluster = tests::Cluster::Shared();
+  source_->Execute("CREATE DATABASE verify_latin1 TEMPLATE template0 ENCODING 'LATIN1'"
+                   " LC_COLLATE 'C' LC_CTYPE 'C'");
+  request_.source_dsn = cluster.Dsn("verify_latin1");
+  source_ = Open(request_.source_dsn);
+  Mirror("t", "CREATE TABLE public.t (id int PRIMARY KEY, a text); INSERT INTO public.t"
+              " VALUES (1, 'é'), (2, 'ü')", "VALUES (1, 'é'), (2, 'u')");
+  EXPECT_THAT(Said(OnlyTable()), ElementsAre("key (2): different row (columns a)"));
+}
+
+}  // namespace
+}  // namespace tidemark::capture

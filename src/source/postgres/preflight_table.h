@@ -1,0 +1,14 @@
+// Preflight's judgement of each candidate table. Used by preflight.cc only.
+#pragma once
+
+#include "pg/connection.h"
+#include "source/postgres/preflight.h"
+
+namespace tidemark::source {
+
+/// Goes over report.tables: those that cannot be mirrored are taken out and named in
+/// report.problems, the others get their notes and insert_only. Needs report.publication.
+void RefuseUnfitTables(pg::Connection& source, const PreflightOptions& options,
+                       PreflightReport& report);
+
+}  // namespace tidemark::source

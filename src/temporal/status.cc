@@ -1,0 +1,149 @@
+#include "temporal/status.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace tidemark::temporal {
+
+namespace {
+
+constexpr const char* kLoadStatus = R"(
+  SELECT pg_catalog.jsonb_build_object(
+    'store', (
+      SELECT pg_catalog.jsonb_build_object(
+               'id', s.id,
+               'database', pg_catalog.current_database(),
+               'server_version', pg_catalog.current_setting('server_version'),
+               'schema_version', s.schema_version,
+               'fsync', pg_catalog.current_setting('fsync') = 'on',
+               'full_page_writes', pg_catalog.current_setting('full_page_writes') = 'on')
+      FROM tidemark.store AS s),
+    'apply', 'replica',
+    'last_basis', (
+      SELECT pg_catalog.jsonb_build_object('number', b.number, 'system_time', b.system_time)
+      FROM tidemark.basis AS b ORDER BY b.system_time DESC LIMIT 1),
+    'mirrors', coalesce((
+      SELECT pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
+               'id', j.id,
+               'name', j.name,
+               'source', s.name,
+               'publication', j.publication,
+               'slot', j.slot,
+               'state', coalesce(p.state, 'unknown'),
+               'heartbeat', p.heartbeat,
+               'heartbeat_age_seconds',
+                 extract(epoch FROM pg_catalog.clock_timestamp() - p.heartbeat),
+               'position', r.lsn,
+               'received', r.received_lsn,
+               'received_time', r.received_time,
+               'source_position', p.source_lsn,
+               'lag_bytes', greatest(p.source_lsn - r.received_lsn, 0),
+               'lag_seconds', CASE
+                 WHEN r.received_lsn >= p.source_lsn THEN 0
+                 ELSE greatest(extract(epoch FROM pg_catalog.clock_timestamp() - r.received_time), 0)
+               END,
+               'retained_bytes', p.retained_bytes,
+               'copied_rows', p.copied_rows,
+               'copy_rows_expected', p.copy_rows_expected,
+               'copied_bytes', p.copied_bytes,
+               'last_basis', r.basis,
+               'readable', r.journal IS NOT NULL,
+               'problems', coalesce(p.problems, '[]'),
+               'datasets', coalesce(d.datasets, '[]')) ORDER BY j.name)
+      FROM tidemark.journal AS j
+      JOIN tidemark.source AS s ON s.id = j.source
+      LEFT JOIN tidemark.progress AS p ON p.journal = j.id
+      LEFT JOIN tidemark.resume AS r ON r.journal = j.id
+      LEFT JOIN LATERAL (
+        SELECT pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
+                 'name', d.schema_name || '.' || d.table_name,
+                 'strategy', d.strategy,
+                 'keying', d.keying,
+                 'key', d.key_columns,
+                 'rows', v.live_rows,
+                 'version', pg_catalog.encode(v.hash, 'hex'),
+                 'readable', d.relid IS NOT NULL,
+                 'dropped', d.tx_dropped IS NOT NULL)
+               ORDER BY d.schema_name, d.table_name) AS datasets
+        FROM tidemark.dataset AS d
+        LEFT JOIN tidemark.version AS v ON v.dataset = d.id
+        WHERE d.journal = j.id) AS d ON true), '[]')))";
+
+constexpr const char* kLoadBases = R"(
+  SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
+           'basis', b.number,
+           'system_time', b.system_time,
+           'journals', (
+             SELECT pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
+                      'journal', j.name, 'tx_last', bj.tx_last) ORDER BY j.name)
+             FROM tidemark.basis_journal AS bj
+             JOIN tidemark.journal AS j ON j.id = bj.journal
+             WHERE bj.system_time = b.system_time AND bj.basis = b.number),
+           'members', m.members,
+           'puts', m.puts,
+           'deletions', m.deletions) ORDER BY b.system_time DESC), '[]')
+  FROM (SELECT number, system_time FROM tidemark.basis
+        ORDER BY system_time DESC LIMIT $1::bigint) AS b
+  CROSS JOIN LATERAL (
+    SELECT pg_catalog.count(*) AS members, coalesce(pg_catalog.sum(bm.puts), 0) AS puts,
+           coalesce(pg_catalog.sum(bm.deletions), 0) AS deletions
+    FROM tidemark.basis_member AS bm WHERE bm.basis = b.number) AS m)";
+
+constexpr const char* kLoadEvidence = R"(
+  SELECT pg_catalog.jsonb_build_object(
+           'basis', b.number,
+           'system_time', b.system_time,
+           'capture', (
+             SELECT pg_catalog.jsonb_build_object('id', c.id, 'kind', c.kind, 'reason', c.reason)
+             FROM tidemark.capture AS c WHERE c.id = b.capture),
+           'members', coalesce((
+             SELECT pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
+                      'dataset', d.schema_name || '.' || d.table_name,
+                      'source_position', m.source_position,
+                      'extracted_from', m.extracted_from,
+                      'extracted_to', m.extracted_to,
+                      'version', pg_catalog.encode(m.version, 'hex'),
+                      'tx', m.tx,
+                      'accepted_at', m.accepted_at,
+                      'rows', m.live_rows,
+                      'puts', m.puts,
+                      'deletions', m.deletions) ORDER BY d.schema_name, d.table_name)
+             FROM tidemark.basis_member AS m
+             JOIN tidemark.dataset AS d ON d.id = m.dataset
+             WHERE m.basis = b.number), '[]'))
+  FROM tidemark.basis AS b
+  WHERE b.number = $1::bigint)";
+
+constexpr const char* kLoadReceived = R"(
+  SELECT pg_catalog.count(*), pg_catalog.count(r.journal), pg_catalog.min(r.received_lsn)
+  FROM tidemark.journal AS j
+  LEFT JOIN tidemark.resume AS r ON r.journal = j.id
+  WHERE j.publication IS NOT NULL AND ($1 = '' OR j.name = $1))";
+
+}  // namespace
+
+std::string LoadStatus(pg::Connection& store) { return store.Value(kLoadStatus); }
+
+std::string LoadBases(pg::Connection& store, int64_t limit) {
+  return store.Value(kLoadBases, {std::to_string(limit)});
+}
+
+std::optional<std::string> LoadEvidence(pg::Connection& store, int64_t basis) {
+  const auto found = store.Execute(kLoadEvidence, {std::to_string(basis)});
+  if (found.rows() == 0) return std::nullopt;
+  return found.str(0, 0);
+}
+
+std::optional<base::Lsn> LoadReceived(pg::Connection& store, const std::string& journal) {
+  const auto row = store.Execute(kLoadReceived, {journal});
+  const auto mirrors = row.int64(0, 0);
+  if (mirrors == 0 && !journal.empty()) {
+    throw base::Error(base::kUndefinedObject,
+                      fmt::format("the store has no mirror \"{}\"", journal));
+  }
+  if (mirrors == 0 || row.int64(0, 1) < mirrors) return std::nullopt;
+  return base::Lsn::Parse(row.text(0, 2));
+}
+
+}  // namespace tidemark::temporal
