@@ -1,94 +1,14 @@
 // A mirror against a real source and a real store, both databases of one throwaway cluster.
 #include "capture/mirror_job.h"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <thread>
-
-#include "base/log.h"
-#include "source/postgres/slot.h"
-#include "temporal/store.h"
-#include "tests/cluster.h"
+#include "tests/mirror_fixture.h"
 
 namespace tidemark::capture {
 namespace {
 
-using namespace std::chrono_literals;
-
-class Mirror : public ::testing::Test {
- protected:
-  void SetUp() override {
-    static int number = 0;
-    const auto suffix = std::to_string(++number);
-    auto& cluster = tests::Cluster::Shared();
-    options_.name = "m" + suffix;
-    options_.source_dsn = cluster.CreateDatabase("source" + suffix);
-    options_.store_dsn = cluster.CreateDatabase("store" + suffix);
-    source_.emplace(cluster.Connect("source" + suffix));
-    store_.emplace(cluster.Connect("store" + suffix));
-  }
-  void TearDown() override {
-    Stop();
-    source::DropSlot(*source_, SlotNameFor(options_.name), base::Deadline::After(20s));
-  }
-  void Start() {
-    thread_ = std::jthread([this](std::stop_token stop) {
-      MirrorJob job(options_);
-      try {
-        job.Run(stop);
-      } catch (const base::Error& error) {
-        failure_ = error.Full();
-      }
-    });
-  }
-  void Stop() {
-    thread_.request_stop();
-    if (thread_.joinable()) thread_.join();
-  }
-  // Waits until everything the source has committed so far is published.
-  std::string CatchUp() {
-    const auto lsn = source_->Value("SELECT pg_current_wal_insert_lsn()");
-    const auto deadline = base::Deadline::After(30s);
-    while (!deadline.passed()) {
-      if (!failure_.empty()) break;
-      const auto known = store_->Execute("SELECT to_regclass('tidemark.resume') IS NOT NULL");
-      if (known.boolean(0, 0)) {
-        const auto done = store_->Execute(
-            "SELECT 1 FROM tidemark.resume WHERE received_lsn >= $1::pg_lsn", {lsn});
-        if (done.rows() > 0) return lsn;
-        const auto failed = store_->Execute(
-            "SELECT problems FROM tidemark.progress WHERE state = 'failed'");
-        if (failed.rows() > 0) {
-          ADD_FAILURE() << failed.text(0, 0);
-          return lsn;
-        }
-      }
-      std::this_thread::sleep_for(20ms);
-    }
-    ADD_FAILURE() << "not caught up to " << lsn << " " << failure_;
-    return lsn;
-  }
-  std::string Rows(pg::Connection& on, const std::string& sql) {
-    const auto result = on.Execute(sql);
-    std::string text;
-    for (int i = 0; i < result.rows(); ++i) {
-      for (int j = 0; j < result.columns(); ++j) {
-        text += (j == 0 ? "" : "|") + (result.is_null(i, j) ? "NULL" : result.str(i, j));
-      }
-      text += "\n";
-    }
-    return text;
-  }
-  void ExpectSame(const std::string& sql) {
-    EXPECT_EQ(Rows(*source_, sql), Rows(*store_, sql)) << sql;
-  }
-
-  MirrorOptions options_;
-  std::optional<pg::Connection> source_, store_;
-  std::string failure_;
-  std::jthread thread_;
-};
+class Mirror : public tests::MirrorFixture {};
 
 TEST_F(Mirror, CopiesThenFollowsAndRemembers) {
   source_->Execute(R"(

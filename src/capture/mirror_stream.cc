@@ -21,8 +21,10 @@ namespace {
 // A keep-alive says that every commit that the source had decoded has been sent. A commit takes
 // its time stamp a moment before it can be decoded, hence the margin.
 constexpr int64_t kKeepaliveMarginUs = 1'000'000;
-// How often the receipt of keep-alives is stored on an idle stream.
+// How often the receipt of keep-alives is stored on an idle stream: when only time has passed, and
+// when the source's log has moved on.
 constexpr std::chrono::milliseconds kReceiptInterval{1000};
+constexpr std::chrono::milliseconds kProgressInterval{100};
 constexpr std::chrono::milliseconds kIdleWait{500};
 
 Timestamp Now() { return Timestamp::FromSystem(std::chrono::system_clock::now()); }
@@ -302,7 +304,10 @@ void MirrorStream::PublishPending() {
 // Everything received is stored, so the source's log up to here is of no more use to us.
 void MirrorStream::OnKeepalive(const source::ChangeStream::Chunk::Keepalive& keepalive) {
   const auto now = Deadline::Clock::now();
-  if (now - last_stored_receipt_ < kReceiptInterval) return;
+  if (now - last_stored_receipt_ <
+      (keepalive.wal_end > received_ ? kProgressInterval : kReceiptInterval)) {
+    return;
+  }
   last_stored_receipt_ = now;
   newest_received_ = std::max(newest_received_, keepalive.wal_end);
   received_ = std::max(received_, keepalive.wal_end);

@@ -165,7 +165,8 @@ class Comparison {
       if (error.IsTransient()) throw;
       table.not_compared = error.message();
     }
-    source_.Ask("ROLLBACK TO SAVEPOINT tidemark_table");
+    // Gives back the table's lock, too.
+    source_.Ask("ROLLBACK TO SAVEPOINT tidemark_table; RELEASE SAVEPOINT tidemark_table");
     return table;
   }
 
@@ -178,16 +179,15 @@ class Comparison {
     }
     const VerifyQuery source_query(dataset, hash_, *source_from);
     const VerifyQuery mirror_query(dataset, hash_, MirrorFrom(mirror_, dataset, position_));
-    const auto totals =
-        AskBoth(source_, source_query.Totals(), mirror_, mirror_query.Totals());
+    const auto totals = AskBoth(source_, source_query.Totals(), mirror_, mirror_query.Totals());
     table.source_count = totals.source.int64(0, 0);
     table.mirror_count = totals.mirror.int64(0, 0);
     table.equal = table.source_count == table.mirror_count &&
                   totals.source.text(0, 1) == totals.mirror.text(0, 1);
     if (table.equal) return;
-    table.differences = FindDifferences(
-        dataset, {source_, source_query, mirror_, mirror_query},
-        std::max(table.source_count, table.mirror_count), request_.differences_max);
+    table.differences =
+        FindDifferences(dataset, {source_, source_query, mirror_, mirror_query},
+                        std::max(table.source_count, table.mirror_count), request_.differences_max);
     if (!WasReplaced(source_, dataset)) return;
     table.differences.clear();
     table.not_compared = "it was truncated or rewritten on the source meanwhile; verify it again";
@@ -209,8 +209,7 @@ std::vector<Dataset> ChooseDatasets(VerifyServer& mirror, const VerifyRequest& r
     const auto found = std::find_if(datasets.begin(), datasets.end(),
                                     [&](const Dataset& d) { return d.name == name; });
     if (found == datasets.end()) {
-      throw Error(base::kUndefinedTable,
-                  fmt::format("table {} is not mirrored", name.Display()));
+      throw Error(base::kUndefinedTable, fmt::format("table {} is not mirrored", name.Display()));
     }
     chosen.push_back(*found);
   }

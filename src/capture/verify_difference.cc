@@ -137,9 +137,8 @@ void NameColumns(const temporal::Dataset& dataset, const VerifyPair& pair,
 
 }  // namespace
 
-std::vector<RowDifference> FindDifferences(const temporal::Dataset& dataset,
-                                           const VerifyPair& pair, int64_t rows,
-                                           size_t differences_max) {
+std::vector<RowDifference> FindDifferences(const temporal::Dataset& dataset, const VerifyPair& pair,
+                                           int64_t rows, size_t differences_max) {
   Buckets buckets;
   while (rows > kRowsMax && buckets.level < Buckets::kLevelMax) {
     std::tie(buckets, rows) = SplitOnce(pair, buckets, differences_max);

@@ -26,8 +26,7 @@ struct VerifyPair {
 
 /// At most `differences_max` rows that differ; at least one if the tables do. `rows` is the
 /// greater of the two counts.
-std::vector<RowDifference> FindDifferences(const temporal::Dataset& dataset,
-                                           const VerifyPair& pair, int64_t rows,
-                                           size_t differences_max);
+std::vector<RowDifference> FindDifferences(const temporal::Dataset& dataset, const VerifyPair& pair,
+                                           int64_t rows, size_t differences_max);
 
 }  // namespace tidemark::capture

@@ -27,8 +27,8 @@ const std::vector<std::pair<std::string, std::string>>& SessionSettings() {
 VerifyServer::VerifyServer(const std::string& dsn, base::Deadline deadline, std::stop_token stop)
     : deadline_(deadline),
       stop_(stop),
-      connection_(pg::Connection::Open({.dsn = dsn, .settings = SessionSettings()}, deadline,
-                                       stop)) {}
+      connection_(
+          pg::Connection::Open({.dsn = dsn, .settings = SessionSettings()}, deadline, stop)) {}
 
 pg::Result VerifyServer::Ask(const std::string& sql) {
   connection_.SetLimits(deadline_.left(kLongestStatement), stop_);

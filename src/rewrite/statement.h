@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -43,6 +44,8 @@ class PositionMap {
   std::vector<Piece> pieces_;
 };
 
+struct Plan;  // what Analyze keeps for Render (plan.h)
+
 struct Rewritten {
   std::string sql;
   PositionMap positions;
@@ -56,7 +59,8 @@ class Statement {
   /// nullopt when there is nothing to rewrite (the words stood in strings, comments, quoted names).
   /// Throws base::Error with a position: 42601 for a malformed clause or two clauses on one
   /// reference, 0A000 for a clause on a CTE, sub-select or function, or with FOR UPDATE/SHARE,
-  /// 22004 for a literal NULL instant.
+  /// 22004 for a literal NULL instant, 42804 for a constant of another type, 54001 for a statement
+  /// too deep to be parsed safely.
   static std::optional<Statement> Analyze(std::string_view sql);
 
   struct Reference {
@@ -82,7 +86,7 @@ class Statement {
   Statement() = default;
   std::vector<Reference> references_;
   std::vector<std::string> evaluable_instants_;
-  // … the implementation's own state
+  std::shared_ptr<const Plan> plan_;
 };
 
 }  // namespace tidemark::rewrite

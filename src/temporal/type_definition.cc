@@ -195,8 +195,7 @@ void AdaptComposite(pg::Connection& store, const Type& type, const Type& existin
   for (size_t i = 0; i < type.attributes.size(); ++i) {
     const auto& wanted = type.attributes[i];
     if (i >= existing.attributes.size()) {
-      store.Execute(
-          fmt::format(kAddAttribute, type.name.Quoted(), AttributeSql(wanted, parts)));
+      store.Execute(fmt::format(kAddAttribute, type.name.Quoted(), AttributeSql(wanted, parts)));
       continue;
     }
     const auto& found = existing.attributes[i];

@@ -100,8 +100,8 @@ class TypeCreation {
  private:
   static std::vector<Oid> Parts(const Type& type) {
     std::vector<Oid> parts;
-    for (const Oid part : {type.element, type.base, type.range != 0 ? type.range
-                                                                    : type.range_subtype}) {
+    for (const Oid part :
+         {type.element, type.base, type.range != 0 ? type.range : type.range_subtype}) {
       if (part != 0) parts.push_back(part);
     }
     for (const auto& attribute : type.attributes) parts.push_back(attribute.type);
@@ -156,8 +156,8 @@ class TypeCreation {
   }
 
   void ReadStoreSide(const Type& type, StoreType& made) {
-    const auto row = store_.Execute(
-        kBinaryAndNames, {std::to_string(made.oid), type.name.schema, type.name.name});
+    const auto row = store_.Execute(kBinaryAndNames,
+                                    {std::to_string(made.oid), type.name.schema, type.name.name});
     made.binary = made.binary && row.boolean(0, 0);
     made.store_sql = row.str(0, 1);
     made.source_sql = row.str(0, 2);

@@ -34,8 +34,7 @@ class TypesTest : public testing::Test {
   }
 
   static pg::Oid OidOf(pg::Connection& connection, const std::string& type) {
-    return static_cast<pg::Oid>(
-        std::stoul(connection.Value("SELECT $1::regtype::oid", {type})));
+    return static_cast<pg::Oid>(std::stoul(connection.Value("SELECT $1::regtype::oid", {type})));
   }
 
   TypeMap Ensure(const std::vector<std::string>& types) {
@@ -49,9 +48,10 @@ class TypesTest : public testing::Test {
     const TypeMap map = Ensure({type});
     const StoreType& plan = map.At(OidOf(*source_, type));
     EXPECT_TRUE(plan.binary);
-    source_->Execute(fmt::format("DROP TABLE IF EXISTS public.v; CREATE TABLE public.v (v {});"
-                                 "INSERT INTO public.v VALUES {}",
-                                 type, values));
+    source_->Execute(
+        fmt::format("DROP TABLE IF EXISTS public.v; CREATE TABLE public.v (v {});"
+                    "INSERT INTO public.v VALUES {}",
+                    type, values));
     store_->Execute(fmt::format("DROP TABLE IF EXISTS public.v; CREATE TABLE public.v (v {})",
                                 map.StoreSql(OidOf(*source_, type), type)));
     Copy(plan);
@@ -126,8 +126,9 @@ TEST_F(TypesTest, EveryKindRoundTripsAsBytes) {
   RoundTrip("\"Odd schema\".mood[]", "('{sad,NULL,happy}'), ('{}'), ('[0:1]={sad,happy}')");
   RoundTrip("public.inner_pair[]", "(ARRAY[ROW(1, '{sad}')::public.inner_pair, NULL])");
   RoundTrip("public.checked", "(ROW(ROW(1, '{happy}'), 7, 'x', 1)::public.outer_pair)");
-  RoundTrip("public.checked[]", "(ARRAY[ROW(ROW(1, NULL), 7, NULL, 1)::public.outer_pair]"
-                                "::public.checked[])");
+  RoundTrip("public.checked[]",
+            "(ARRAY[ROW(ROW(1, NULL), 7, NULL, 1)::public.outer_pair]"
+            "::public.checked[])");
   RoundTrip("public.float_range", "('[1.5,2)'), ('empty'), ('(,)')");
   RoundTrip("public.many_floats", "('{[1,2),[3,4)}'), ('{}')");
   RoundTrip("public.many_floats[]", "('{\"{[1,2)}\"}')");
@@ -138,9 +139,10 @@ TEST_F(TypesTest, EveryKindRoundTripsAsBytes) {
 }
 
 TEST_F(TypesTest, ExtensionTypesComeWithTheirExtension) {
-  source_->Execute("CREATE EXTENSION hstore SCHEMA public; CREATE SCHEMA ext;"
-                   "CREATE EXTENSION citext SCHEMA ext;"
-                   "CREATE TYPE public.tagged AS (t ext.citext, h public.hstore)");
+  source_->Execute(
+      "CREATE EXTENSION hstore SCHEMA public; CREATE SCHEMA ext;"
+      "CREATE EXTENSION citext SCHEMA ext;"
+      "CREATE TYPE public.tagged AS (t ext.citext, h public.hstore)");
   RoundTrip("public.hstore", "('a=>1, b=>NULL'), ('')");
   RoundTrip("ext.citext[]", "('{A,b}')");
   RoundTrip("public.tagged", "(ROW('X', 'a=>1')::public.tagged)");
@@ -150,9 +152,10 @@ TEST_F(TypesTest, ExtensionTypesComeWithTheirExtension) {
 }
 
 TEST_F(TypesTest, ExtensionElsewhereInTheStoreIsUsedWhereItIs) {
-  source_->Execute("CREATE EXTENSION citext SCHEMA public;"
-                   "CREATE TYPE public.tagged AS (a int, t public.citext[]);"
-                   "CREATE DOMAIN public.mail AS public.citext");
+  source_->Execute(
+      "CREATE EXTENSION citext SCHEMA public;"
+      "CREATE TYPE public.tagged AS (a int, t public.citext[]);"
+      "CREATE DOMAIN public.mail AS public.citext");
   store_->Execute("CREATE SCHEMA elsewhere; CREATE EXTENSION citext SCHEMA elsewhere");
   RoundTrip("public.citext[]", "('{A,b}')");
   RoundTrip("public.tagged", "(ROW(1, '{X}')::public.tagged)");
@@ -161,10 +164,11 @@ TEST_F(TypesTest, ExtensionElsewhereInTheStoreIsUsedWhereItIs) {
 }
 
 TEST_F(TypesTest, SecondCallMakesNothing) {
-  source_->Execute("CREATE TYPE public.mood AS ENUM ('a', 'b');"
-                   "CREATE TYPE public.pair AS (m public.mood, n numeric(10, 2));"
-                   "CREATE DOMAIN public.d AS varchar(7) COLLATE \"C\" CHECK (VALUE <> 'x');"
-                   "CREATE TYPE public.r AS RANGE (SUBTYPE = text, COLLATION = \"C\")");
+  source_->Execute(
+      "CREATE TYPE public.mood AS ENUM ('a', 'b');"
+      "CREATE TYPE public.pair AS (m public.mood, n numeric(10, 2));"
+      "CREATE DOMAIN public.d AS varchar(7) COLLATE \"C\" CHECK (VALUE <> 'x');"
+      "CREATE TYPE public.r AS RANGE (SUBTYPE = text, COLLATION = \"C\")");
   const std::vector<std::string> types = {"public.pair[]", "public.d", "public.r"};
   Ensure(types);
   const auto before = store_->Value("SELECT max(oid::bigint) FROM pg_type");
@@ -194,33 +198,37 @@ TEST_F(TypesTest, LabelThatTheSourceLostIsKept) {
 }
 
 TEST_F(TypesTest, CompositeGainsAttributesAtItsEnd) {
-  store_->Execute("CREATE TYPE public.pair AS (a int); CREATE TABLE public.used (p public.pair);"
-                  "INSERT INTO public.used VALUES (ROW(1))");
+  store_->Execute(
+      "CREATE TYPE public.pair AS (a int); CREATE TABLE public.used (p public.pair);"
+      "INSERT INTO public.used VALUES (ROW(1))");
   source_->Execute("CREATE TYPE public.pair AS (a int, b text)");
   Ensure({"public.pair"});
   EXPECT_EQ(store_->Value("SELECT p FROM public.used"), "(1,)");
 }
 
 TEST_F(TypesTest, DifferentTypesOfOneNameAreRefusedByName) {
-  store_->Execute("CREATE TYPE public.mood AS ENUM ('a', 'b');"
-                  "CREATE TYPE public.turned AS ENUM ('a', 'b');"
-                  "CREATE TYPE public.pair AS (a int); CREATE DOMAIN public.d AS int;"
-                  "CREATE TYPE public.r AS RANGE (SUBTYPE = int4);"
-                  "CREATE DOMAIN public.kind AS int");
-  source_->Execute("CREATE TYPE public.mood AS ENUM ('a', 'c');"
-                   "CREATE TYPE public.turned AS ENUM ('b', 'a');"
-                   "CREATE TYPE public.pair AS (a bigint); CREATE DOMAIN public.d AS text;"
-                   "CREATE TYPE public.r AS RANGE (SUBTYPE = int8);"
-                   "CREATE TYPE public.kind AS ENUM ('x')");
-  for (const char* type : {"public.mood", "public.turned", "public.pair", "public.d", "public.r",
-                           "public.kind"}) {
+  store_->Execute(
+      "CREATE TYPE public.mood AS ENUM ('a', 'b');"
+      "CREATE TYPE public.turned AS ENUM ('a', 'b');"
+      "CREATE TYPE public.pair AS (a int); CREATE DOMAIN public.d AS int;"
+      "CREATE TYPE public.r AS RANGE (SUBTYPE = int4);"
+      "CREATE DOMAIN public.kind AS int");
+  source_->Execute(
+      "CREATE TYPE public.mood AS ENUM ('a', 'c');"
+      "CREATE TYPE public.turned AS ENUM ('b', 'a');"
+      "CREATE TYPE public.pair AS (a bigint); CREATE DOMAIN public.d AS text;"
+      "CREATE TYPE public.r AS RANGE (SUBTYPE = int8);"
+      "CREATE TYPE public.kind AS ENUM ('x')");
+  for (const char* type :
+       {"public.mood", "public.turned", "public.pair", "public.d", "public.r", "public.kind"}) {
     EXPECT_EQ(SqlStateOf({type}), "42710") << type;
     EXPECT_THAT(last_error_, HasSubstr(type));
   }
 }
 
 TEST_F(TypesTest, TypeWithoutBinaryFormTravelsAsText) {
-  source_->Execute("CREATE EXTENSION cube SCHEMA public; CREATE TYPE public.boxed AS (c public.cube)");
+  source_->Execute(
+      "CREATE EXTENSION cube SCHEMA public; CREATE TYPE public.boxed AS (c public.cube)");
   const auto map = Ensure({"public.boxed[]"});
   const bool cube_is_binary =
       source_->Value("SELECT typsend <> 0 FROM pg_type WHERE typname = 'cube'") == "t";

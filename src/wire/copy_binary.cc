@@ -39,7 +39,7 @@ void CopyBinaryReader::Feed(std::string_view chunk) {
 }
 
 CopyBinaryReader::Step CopyBinaryReader::Next() {
-  if (window_.size() < needed_ || starved_) return KeepRest();
+  if (place_ != Place::kAfterTrailer && (starved_ || window_.size() < needed_)) return KeepRest();
   if (place_ == Place::kHeader && !TryHeader()) return KeepRest();
   if (place_ == Place::kRows) {
     const std::optional<Step> step = TryRow();
@@ -49,7 +49,10 @@ CopyBinaryReader::Step CopyBinaryReader::Next() {
   if (!window_.empty()) {
     throw Malformed(fmt::format("{} bytes after the end of the copy", window_.size()));
   }
+  window_ = {};
   pending_.clear();
+  fields_.clear();
+  row_ = {};
   starved_ = true;
   return Step::kEnd;
 }
@@ -152,7 +155,9 @@ void CopyBinaryWriter::WriteHeader() {
   out_.WriteI32(0);  // no extension
 }
 
-void CopyBinaryWriter::WriteField(std::string_view value) {
+void CopyBinaryWriter::WriteField(const CopyField& field) {
+  if (!field.has_value()) return WriteNull();
+  const std::string_view value = *field;
   if (value.size() > std::numeric_limits<int32_t>::max()) {
     throw base::Error(kProgramLimitExceeded,
                       fmt::format("cannot copy a value of {} bytes", value.size()));

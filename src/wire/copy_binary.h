@@ -4,6 +4,7 @@
 // docs/formats/copy-binary.md.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -31,9 +32,15 @@ class CopyBinaryReader {
  public:
   enum class Step { kRow, kNeedMore, kEnd };
 
+  CopyBinaryReader() = default;
+  CopyBinaryReader(const CopyBinaryReader&) = delete;  // it points into itself
+  CopyBinaryReader& operator=(const CopyBinaryReader&) = delete;
+
   /// Give the next chunk. Throws 55000 while Next has not yet asked for it. An empty chunk is
   /// allowed.
   void Feed(std::string_view chunk);
+  template <std::same_as<std::string> Temporary>
+  void Feed(Temporary&& chunk) = delete;  // it would die before it is read
 
   /// Move to the next row. Throws 08P01 for bytes that are no COPY BINARY stream, for a row
   /// with another number of fields than the first, and for bytes after the trailer.
@@ -76,8 +83,7 @@ class CopyBinaryWriter {
   void WriteRow(int16_t field_count) { out_.WriteI16(field_count); }
   void WriteNull() { out_.WriteI32(-1); }
   /// Throws 54000 for a value of 2 GiB or more.
-  void WriteField(std::string_view value);
-  void WriteField(const CopyField& field) { field.has_value() ? WriteField(*field) : WriteNull(); }
+  void WriteField(const CopyField& field);
   /// An int8 value, such as a row version's _from.
   void WriteI64(int64_t value) {
     out_.WriteI32(sizeof value);

@@ -167,7 +167,7 @@ Message Decoder::Read(char kind, ByteReader& in) {
       return StreamStop{};
     default:
       if (in_stream()) ThrowMisplaced(kind, true);
-      return ReadTransactionEnd(kind, in);
+      return ReadTransaction(kind, in);
   }
 }
 
@@ -195,7 +195,7 @@ Message Decoder::ReadChange(char kind, ByteReader& in) {
   }
 }
 
-Message Decoder::ReadTransactionEnd(char kind, ByteReader& in) {
+Message Decoder::ReadTransaction(char kind, ByteReader& in) {
   switch (kind) {
     case 'B':
       return Begin{ReadLsn(in), ReadTimestamp(in), in.ReadU32()};

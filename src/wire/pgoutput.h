@@ -69,6 +69,8 @@ struct Origin {
   base::Lsn commit_lsn;  // at the origin
   std::string_view name;
 };
+/// In force from here on for its table; inside a stream block for that transaction, and for all
+/// once it commits, since the source does not send it again then.
 struct Relation {
   Xid xid;
   RelationOid oid;
@@ -77,6 +79,8 @@ struct Relation {
   ReplicaIdentity identity;
   std::span<const RelationColumn> columns;
 };
+/// Sent before a relation whose columns have a user-defined type. For a domain: the OID is the
+/// domain's, the names are its base type's.
 struct Type {
   Xid xid;
   TypeOid oid;
@@ -107,7 +111,8 @@ struct Truncate {
   bool restart_identity;
   std::span<const RelationOid> relations;
 };
-/// What pg_logical_emit_message wrote.
+/// What pg_logical_emit_message wrote. Inside a stream block its xid is the top-level one even
+/// when a subtransaction emitted it.
 struct LogicalMessage {
   Xid xid;
   bool transactional;
@@ -196,7 +201,7 @@ class Decoder {
  private:
   Message Read(char kind, ByteReader& in);
   Message ReadChange(char kind, ByteReader& in);
-  Message ReadTransactionEnd(char kind, ByteReader& in);
+  Message ReadTransaction(char kind, ByteReader& in);
   Message ReadPreparedTransaction(char kind, ByteReader& in);
   Relation ReadRelation(Xid xid, ByteReader& in);
   Update ReadUpdate(Xid xid, ByteReader& in);

@@ -12,10 +12,11 @@
 
 namespace tidemark::wire {
 
-/// One message of the output plugin.
+/// One message of the output plugin. On a logical stream both positions are the change's own LSN,
+/// and 0 for messages sent ahead of a change (relation, type, origin): neither is progress.
 struct XLogData {
-  base::Lsn start;    // of the WAL the payload was made from; 0 for some plugin messages
-  base::Lsn wal_end;  // the server's end of WAL (for a logical stream: equal to `start`)
+  base::Lsn start;
+  base::Lsn wal_end;
   base::Timestamp sent_at;
   std::string_view payload;  // borrowed from the message
 };

@@ -28,6 +28,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kStatusInterval{1000};
 constexpr std::chrono::milliseconds kConfirmInterval{50};
+constexpr std::chrono::milliseconds kQuietInterval{200};
 constexpr std::chrono::milliseconds kSilenceMax{60'000};
 constexpr std::chrono::milliseconds kSendMax{30'000};
 constexpr size_t kChunkBytes = 256 * 1024;
@@ -49,7 +50,6 @@ struct ChangeStream::State {
 
   std::atomic<uint64_t> durable;
   std::atomic<uint64_t> source_lsn{0};
-  std::atomic<bool> keepalive_wanted{false};
 
   // The reading thread's own.
   Chunk chunk;
@@ -95,14 +95,14 @@ struct ChangeStream::State {
 
   void MaybeSendStatus() {
     const auto now = Deadline::Clock::now();
-    const bool wanted = keepalive_wanted.exchange(false);
     const bool due = now - last_status >= kStatusInterval;
-    const bool confirms = confirmed.value() != durable.load() && now - last_status >= kConfirmInterval;
-    if (!wanted && !due && !confirms && !reply_requested) return;
-    reply_requested = false;
     // On a quiet line the server is asked to answer: that is how silence is told from a dead peer,
     // and how an idle source's present becomes known.
-    SendStatus(wanted || (due && now - last_heard >= kStatusInterval));
+    const bool quiet = now - last_heard >= kQuietInterval && now - last_status >= kQuietInterval;
+    const bool confirms = confirmed.value() != durable.load() && now - last_status >= kConfirmInterval;
+    if (!quiet && !due && !confirms && !reply_requested) return;
+    reply_requested = false;
+    SendStatus(quiet);
   }
 
   void PushChunk() {
@@ -168,7 +168,7 @@ struct ChangeStream::State {
         throw Error(base::kConnectionFailure, "the source has not been heard of for 60 s");
       }
       const bool confirm_soon = confirmed.value() != durable.load();
-      stream.Wait(Deadline::After(confirm_soon ? kConfirmInterval : kStatusInterval / 2), stop);
+      stream.Wait(Deadline::After(confirm_soon ? kConfirmInterval : kQuietInterval), stop);
     }
   }
 
@@ -228,11 +228,6 @@ bool ChangeStream::Paused() const {
 
 void ChangeStream::Acknowledge(Lsn durable) {
   state_->durable = std::max(state_->durable.load(), durable.value());
-  state_->stream.Ring();
-}
-
-void ChangeStream::RequestKeepalive() {
-  state_->keepalive_wanted = true;
   state_->stream.Ring();
 }
 

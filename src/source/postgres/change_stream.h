@@ -55,8 +55,6 @@ class ChangeStream {
 
   /// Everything up to `durable` is in the store. Confirms it to the source soon.
   void Acknowledge(base::Lsn durable);
-  /// Asks the source for a keep-alive now.
-  void RequestKeepalive();
 
   /// The source's write position as last heard.
   base::Lsn source_lsn() const;

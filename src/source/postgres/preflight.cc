@@ -19,8 +19,7 @@ bool PreflightReport::Refused() const {
 
 PreflightReport Preflight(pg::Connection& source, const PreflightOptions& options) {
   PreflightReport report;
-  const pg::Transaction transaction(source,
-                                    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+  const pg::Transaction transaction(source, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
   report.server = LoadServerFacts(source, options.replication);
   report.slot = InspectSlot(source, options.slot);
   CheckServer(source, options, report);
@@ -29,9 +28,8 @@ PreflightReport Preflight(pg::Connection& source, const PreflightOptions& option
   report.tables = LoadCandidates(source, options, report);
   RefuseUnfitTables(source, options, report);
   ListUnmirrored(source, options, report);
-  std::stable_sort(
-      report.problems.begin(), report.problems.end(),
-      [](const Problem& a, const Problem& b) { return a.severity < b.severity; });
+  std::stable_sort(report.problems.begin(), report.problems.end(),
+                   [](const Problem& a, const Problem& b) { return a.severity < b.severity; });
   return report;
 }
 

@@ -17,7 +17,7 @@ namespace tidemark::source {
 
 struct TableAccess {
   bool schema_usage = true;
-  bool owned = true;     // by this role or one whose rights it has
+  bool owned = true;      // by this role or one whose rights it has
   bool filtered = false;  // row-level security would hide rows from this role
   std::set<std::string> unreadable_columns;
   std::vector<pg::Relation> leaves;  // of a partitioned table, with their kinds and identities

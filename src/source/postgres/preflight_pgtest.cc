@@ -80,9 +80,9 @@ TEST_F(PreflightTest, FitTablesAreListedAndNothingElseIsSaid) {
 
 TEST_F(PreflightTest, ReplicationConnectionGivesTheSameIdentity) {
   const auto by_sql = Report().server;
-  auto replication = pg::Connection::Open(
-      {.dsn = tests::Cluster::Shared().Dsn(database_), .replication = true},
-      base::Deadline::After(std::chrono::seconds(10)));
+  auto replication =
+      pg::Connection::Open({.dsn = tests::Cluster::Shared().Dsn(database_), .replication = true},
+                           base::Deadline::After(std::chrono::seconds(10)));
   options_.replication = &replication;
   const auto by_protocol = Report().server;
   EXPECT_EQ(by_sql.system_identifier, by_protocol.system_identifier);

@@ -45,8 +45,7 @@ SELECT pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE'
 
 void CheckMissing(pg::Connection& source, const PreflightOptions& options,
                   PreflightReport& report) {
-  const std::string missing =
-      fmt::format("publication \"{}\" does not exist", options.publication);
+  const std::string missing = fmt::format("publication \"{}\" does not exist", options.publication);
   const std::string name = base::QuoteIdentifier(options.publication);
   if (!options.may_create_publication) {
     report.problems.push_back(
@@ -55,10 +54,9 @@ void CheckMissing(pg::Connection& source, const PreflightOptions& options,
                      name),
          base::kUndefinedObject});
   } else if (report.server.in_recovery) {
-    report.problems.push_back({Severity::kRefusesAll, "",
-                               missing + " and cannot be created on a standby",
-                               fmt::format("CREATE PUBLICATION {} … on the primary", name),
-                               base::kReadOnlyTransaction});
+    report.problems.push_back(
+        {Severity::kRefusesAll, "", missing + " and cannot be created on a standby",
+         fmt::format("CREATE PUBLICATION {} … on the primary", name), base::kReadOnlyTransaction});
   } else if (source.Value(kMayCreate) != "t") {
     report.problems.push_back(
         {Severity::kRefusesAll, "", missing + " and this role may not create one",
@@ -80,8 +78,8 @@ void NoteFlags(pg::Connection& source, const PreflightOptions& options, Prefligh
   const PublicationFacts& facts = report.publication;
   const std::string name = base::QuoteIdentifier(options.publication);
   const auto note = [&](std::string what, std::string fix) {
-    report.problems.push_back({Severity::kNote, "", std::move(what), std::move(fix),
-                               base::kNotInPrerequisiteState});
+    report.problems.push_back(
+        {Severity::kNote, "", std::move(what), std::move(fix), base::kNotInPrerequisiteState});
   };
   const std::pair<bool, const char*> kinds[] = {{facts.inserts, "INSERT"},
                                                 {facts.updates, "UPDATE"},
@@ -177,8 +175,8 @@ std::vector<std::string> CarriedColumns(const pg::Relation& relation,
                                         const std::vector<std::string>& listed) {
   std::vector<std::string> columns;
   for (const auto& column : relation.columns) {
-    const bool wanted = listed.empty() ||
-                        std::find(listed.begin(), listed.end(), column.name) != listed.end();
+    const bool wanted =
+        listed.empty() || std::find(listed.begin(), listed.end(), column.name) != listed.end();
     if (wanted && !column.generated) columns.push_back(column.name);
   }
   return columns;
@@ -186,8 +184,7 @@ std::vector<std::string> CarriedColumns(const pg::Relation& relation,
 
 }  // namespace
 
-std::vector<PublishedTable> LoadCandidates(pg::Connection& source,
-                                           const PreflightOptions& options,
+std::vector<PublishedTable> LoadCandidates(pg::Connection& source, const PreflightOptions& options,
                                            const PreflightReport& report) {
   if (!report.publication.exists && !options.may_create_publication) return {};
   auto members = ReadMemberships(PublishedRows(source, options, report));
@@ -265,10 +262,9 @@ void ListUnmirrored(pg::Connection& source, const PreflightOptions&, PreflightRe
                                                  {'S', "sequences"}};
   for (const auto& [kind, words] : others) {
     if (names[kind].empty()) continue;
-    report.problems.push_back({Severity::kNote, "",
-                               fmt::format("{} are not mirrored: {}", words,
-                                           SomeNames(names[kind])),
-                               "", base::kWrongObjectType});
+    report.problems.push_back(
+        {Severity::kNote, "", fmt::format("{} are not mirrored: {}", words, SomeNames(names[kind])),
+         "", base::kWrongObjectType});
   }
 }
 

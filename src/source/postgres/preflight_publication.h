@@ -18,8 +18,7 @@ void CheckPublication(pg::Connection& source, const PreflightOptions& options,
 
 /// The publication's tables, or all ordinary and root-partitioned user tables when it does not
 /// exist and may be created. Whether they are fit is not yet judged.
-std::vector<PublishedTable> LoadCandidates(pg::Connection& source,
-                                           const PreflightOptions& options,
+std::vector<PublishedTable> LoadCandidates(pg::Connection& source, const PreflightOptions& options,
                                            const PreflightReport& report);
 
 /// Relations of the user's schemas that no publication can carry: unlogged, temporary and foreign

@@ -85,10 +85,10 @@ void CheckSettings(pg::Connection& source, const PreflightOptions& options,
                    PreflightReport& report) {
   const auto row = source.Execute(kSettings);
   if (row.text(0, 0) != "logical") {
-    report.problems.push_back(
-        {Severity::kRefusesAll, "", fmt::format("wal_level is {}, not logical", row.text(0, 0)),
-         "ALTER SYSTEM SET wal_level = logical; then restart the server",
-         base::kNotInPrerequisiteState});
+    report.problems.push_back({Severity::kRefusesAll, "",
+                               fmt::format("wal_level is {}, not logical", row.text(0, 0)),
+                               "ALTER SYSTEM SET wal_level = logical; then restart the server",
+                               base::kNotInPrerequisiteState});
   }
   if (!report.slot && row.int64(0, 1) < 1) {
     report.problems.push_back({Severity::kRefusesAll, "", "all replication slots are in use",
@@ -148,8 +148,7 @@ void CheckSlot(const PreflightOptions& options, PreflightReport& report) {
   } else if (slot.active_pid) {
     report.problems.push_back(
         {Severity::kNote, "",
-         fmt::format("replication slot \"{}\" is in use by pid {}", options.slot,
-                     *slot.active_pid),
+         fmt::format("replication slot \"{}\" is in use by pid {}", options.slot, *slot.active_pid),
          "a second mirror waits until the first has ended", base::kObjectInUse});
   }
 }
@@ -178,8 +177,7 @@ void CheckEncoding(const PreflightOptions& options, PreflightReport& report) {
 
 }  // namespace
 
-void CheckServer(pg::Connection& source, const PreflightOptions& options,
-                 PreflightReport& report) {
+void CheckServer(pg::Connection& source, const PreflightOptions& options, PreflightReport& report) {
   if (report.server.version_number < kOldestServer) {
     report.problems.push_back({Severity::kRefusesAll, "",
                                fmt::format("PostgreSQL {} is too old", report.server.version),

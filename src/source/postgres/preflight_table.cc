@@ -65,8 +65,7 @@ class Judgement {
 
  private:
   void Refuse(std::string what, std::string fix, SqlState state) {
-    problems_.push_back(
-        {Severity::kRefusesTable, name_, std::move(what), std::move(fix), state});
+    problems_.push_back({Severity::kRefusesTable, name_, std::move(what), std::move(fix), state});
   }
   void Note(std::string what, std::string fix, SqlState state) {
     problems_.push_back({Severity::kNote, name_, std::move(what), std::move(fix), state});
@@ -99,9 +98,8 @@ class Judgement {
              base::kInsufficientPrivilege);
     }
     const auto unreadable =
-        std::find_if(table_.columns.begin(), table_.columns.end(), [&](const std::string& c) {
-          return access_.unreadable_columns.contains(c);
-        });
+        std::find_if(table_.columns.begin(), table_.columns.end(),
+                     [&](const std::string& c) { return access_.unreadable_columns.contains(c); });
     if (unreadable != table_.columns.end()) {
       Refuse(fmt::format("no SELECT privilege on column \"{}\"", *unreadable),
              fmt::format("GRANT SELECT ON {} TO the role", name_), base::kInsufficientPrivilege);
@@ -125,8 +123,8 @@ class Judgement {
       Refuse("it has no column to mirror", "add a column", base::kFeatureNotSupported);
     }
     if (relation_.columns.size() > kColumnsMax) {
-      Refuse(fmt::format("it has {} columns; at most {} can be mirrored",
-                         relation_.columns.size(), kColumnsMax),
+      Refuse(fmt::format("it has {} columns; at most {} can be mirrored", relation_.columns.size(),
+                         kColumnsMax),
              "split the table, or publish fewer columns", kTooManyColumns);
     }
     std::vector<std::string> generated;
@@ -187,9 +185,10 @@ class Judgement {
     for (const auto& leaf : access_.leaves) JudgeLeafIdentity(leaf);
     if (!CoversIdentity(relation_, table_.columns)) {
       table_.insert_only = true;
-      Note("the publication's column list leaves out key columns: the source refuses UPDATE and "
-           "DELETE, so only inserts are mirrored",
-           "add the key columns to the publication's column list", base::kNotInPrerequisiteState);
+      Note(
+          "the publication's column list leaves out key columns: the source refuses UPDATE and "
+          "DELETE, so only inserts are mirrored",
+          "add the key columns to the publication's column list", base::kNotInPrerequisiteState);
     } else if (relation_.KeyColumns().empty()) {
       Note("it has no key: its rows are mirrored as a multiset under REPLICA IDENTITY FULL",
            "add a primary key for faster updates", base::kNotInPrerequisiteState);
@@ -230,8 +229,7 @@ class Judgement {
                base::kNotInPrerequisiteState);
       }
     } else if (!SendsKeyOf(leaf, relation_)) {
-      Refuse(fmt::format("its partition {} identifies rows by other columns",
-                         leaf.name.Display()),
+      Refuse(fmt::format("its partition {} identifies rows by other columns", leaf.name.Display()),
              fix, base::kNotInPrerequisiteState);
     }
   }

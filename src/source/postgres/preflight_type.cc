@@ -91,7 +91,7 @@ bool RefersToCatalog(const Type& type) {
 // Types that accept no input, so that nothing can be stored in a column of them.
 bool HasNoInput(const Type& type) {
   constexpr std::array<std::string_view, 6> kOutputOnly = {
-      "pg_node_tree", "pg_ndistinct", "pg_dependencies",
+      "pg_node_tree", "pg_ndistinct",          "pg_dependencies",
       "pg_mcv_list",  "pg_brin_bloom_summary", "pg_brin_minmax_multi_summary"};
   return IsCatalogType(type) &&
          std::find(kOutputOnly.begin(), kOutputOnly.end(), type.name.name) != kOutputOnly.end();
@@ -101,9 +101,9 @@ std::optional<TypeFault> OwnFault(const Type& type, const std::set<Oid>& row_typ
                                   const std::optional<Offer>& offer) {
   const std::string name = type.name.Display();
   if (RefersToCatalog(type)) {
-    return TypeFault{fmt::format("type {} refers to objects of the source's catalog",
-                                 type.name.name),
-                     "store the name as text, or the number as oid", base::kFeatureNotSupported};
+    return TypeFault{
+        fmt::format("type {} refers to objects of the source's catalog", type.name.name),
+        "store the name as text, or the number as oid", base::kFeatureNotSupported};
   }
   if (HasNoInput(type)) {
     return TypeFault{fmt::format("type {} accepts no input", type.name.name),
@@ -117,16 +117,15 @@ std::optional<TypeFault> OwnFault(const Type& type, const std::set<Oid>& row_typ
   }
   if (!offer) return std::nullopt;
   if (!type.extension.empty() && !offer->extensions.contains(type.extension)) {
-    return TypeFault{fmt::format("type {} needs extension \"{}\", which the store lacks", name,
-                                 type.extension),
-                     "install the extension's files on the store's server",
-                     base::kUndefinedObject};
+    return TypeFault{
+        fmt::format("type {} needs extension \"{}\", which the store lacks", name, type.extension),
+        "install the extension's files on the store's server", base::kUndefinedObject};
   }
   if (type.extension.empty() && type.type == 'b' && type.element == 0 &&
       !offer->base_types.contains(type.name)) {
-    return TypeFault{fmt::format("base type {} belongs to no extension and the store lacks it",
-                                 name),
-                     "create the type in the store", base::kUndefinedObject};
+    return TypeFault{
+        fmt::format("base type {} belongs to no extension and the store lacks it", name),
+        "create the type in the store", base::kUndefinedObject};
   }
   return std::nullopt;
 }

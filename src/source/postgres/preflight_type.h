@@ -24,8 +24,7 @@ struct TypeFault {
 class TypeFaults {
  public:
   /// `store` may be null: what depends on it is then not judged.
-  TypeFaults(pg::Connection& source, pg::Connection* store,
-             std::span<const PublishedTable> tables);
+  TypeFaults(pg::Connection& source, pg::Connection* store, std::span<const PublishedTable> tables);
   /// The fault of the type or of any of its parts; nullptr if it is fit.
   const TypeFault* Find(pg::Oid type) const;
 

@@ -33,8 +33,7 @@ void CreatePublication(pg::Connection& connection, const std::string& name,
                                   relation.name.Display()))
         .Hint("Add a primary key, or set REPLICA IDENTITY FULL.");
   }
-  connection.Execute(
-      fmt::format(kCreate, base::QuoteIdentifier(name), TableList(relations)));
+  connection.Execute(fmt::format(kCreate, base::QuoteIdentifier(name), TableList(relations)));
 }
 
 }  // namespace tidemark::source

@@ -25,19 +25,20 @@ constexpr milliseconds kLongestWait = std::chrono::hours(24 * 7);
 constexpr int kFirstVersionWithOptionList = 150000;
 
 std::string CreateCommand(int server_version, const SlotRequest& request) {
-  return fmt::format("CREATE_REPLICATION_SLOT {} {}LOGICAL pgoutput {}",
-                     base::QuoteIdentifier(request.name), request.temporary ? "TEMPORARY " : "",
-                     server_version >= kFirstVersionWithOptionList ? "(SNAPSHOT 'export')"
-                                                                   : "EXPORT_SNAPSHOT");
+  return fmt::format(
+      "CREATE_REPLICATION_SLOT {} {}LOGICAL pgoutput {}", base::QuoteIdentifier(request.name),
+      request.temporary ? "TEMPORARY " : "",
+      server_version >= kFirstVersionWithOptionList ? "(SNAPSHOT 'export')" : "EXPORT_SNAPSHOT");
 }
 
 // The one command that blocks, on its own thread, so that the caller's may look who is in the way.
 class Creation {
  public:
   Creation(pg::Connection& replication, const SlotRequest& request)
-      : worker_([this, &replication, command = CreateCommand(replication.server_version(), request)] {
-          Run(replication, command);
-        }) {}
+      : worker_(
+            [this, &replication, command = CreateCommand(replication.server_version(), request)] {
+              Run(replication, command);
+            }) {}
 
   /// True once the command has ended, well or badly.
   bool EndedWithin(milliseconds span) {
@@ -89,9 +90,10 @@ void LeaveNothing(pg::Connection& plain, int walsender_pid, const SlotRequest& r
     plain.Execute(kEndWalsender, {std::to_string(walsender_pid)});
     DropSlot(plain, request.name, Deadline::After(kLeaveNothingLimit));
   } catch (const Error& error) {
-    spdlog::warn("could not clean up after slot \"{}\": {}; drop it by hand: "
-                 "SELECT pg_drop_replication_slot({})",
-                 request.name, error.message(), base::QuoteLiteral(request.name));
+    spdlog::warn(
+        "could not clean up after slot \"{}\": {}; drop it by hand: "
+        "SELECT pg_drop_replication_slot({})",
+        request.name, error.message(), base::QuoteLiteral(request.name));
   }
 }
 
@@ -169,8 +171,8 @@ std::vector<SlotBlocker> WhoBlocksSlot(pg::Connection& plain, int walsender_pid)
   const auto rows = plain.Execute(kBlockers, {std::to_string(walsender_pid)});
   std::vector<SlotBlocker> blockers;
   for (int i = 0; i < rows.rows(); ++i) {
-    blockers.push_back({rows.is_null(i, 0) ? 0 : static_cast<int>(rows.int64(i, 0)),
-                        rows.str(i, 1), rows.str(i, 2), rows.str(i, 3), rows.str(i, 4)});
+    blockers.push_back({rows.is_null(i, 0) ? 0 : static_cast<int>(rows.int64(i, 0)), rows.str(i, 1),
+                        rows.str(i, 2), rows.str(i, 3), rows.str(i, 4)});
   }
   return blockers;
 }

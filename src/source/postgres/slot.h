@@ -49,10 +49,12 @@ struct SlotRequest {
 /// that is open now, while `plain`, another connection to the same server, watches for which.
 ///
 ///     absent ──► creating ──► created (durable, unless temporary)
-///                   └── deadline, stop or lost line ──► walsender ended, half slot dropped ──► absent
+///                   └── deadline, stop or lost line ──► walsender ended, half slot dropped ──►
+///                   absent
 ///
 /// Throws 42710 if the slot exists, 57014 after the deadline or a stop, naming what was waited
-/// for; nothing is then left behind on the source and `replication` is of no further use.
+/// for; nothing is then left behind on the source, `replication` is of no further use, and the
+/// limits of `plain` have been set anew.
 CreatedSlot CreateSlot(pg::Connection& replication, pg::Connection& plain,
                        const SlotRequest& request);
 

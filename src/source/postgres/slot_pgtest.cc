@@ -30,7 +30,8 @@ class SlotTest : public testing::Test {
 };
 
 TEST_F(SlotTest, SnapshotShowsWhatWasCommittedBeforeTheConsistentPoint) {
-  plain_.Execute("DROP TABLE IF EXISTS seen; CREATE TABLE seen (a int); INSERT INTO seen VALUES (1)");
+  plain_.Execute(
+      "DROP TABLE IF EXISTS seen; CREATE TABLE seen (a int); INSERT INTO seen VALUES (1)");
   auto replication = Replication();
   const auto slot = CreateSlot(replication, plain_, {.name = "s"});
   plain_.Execute("INSERT INTO seen VALUES (2)");
@@ -101,8 +102,7 @@ TEST_F(SlotTest, DeadlineLeavesNothingBehind) {
   auto replication = Replication();
   auto other = Plain();
   try {
-    CreateSlot(replication, other,
-               {.name = "s", .deadline = Deadline::After(milliseconds(1500))});
+    CreateSlot(replication, other, {.name = "s", .deadline = Deadline::After(milliseconds(1500))});
     FAIL() << "created behind an open transaction";
   } catch (const base::Error& error) {
     EXPECT_EQ(error.state(), base::kQueryCanceled);

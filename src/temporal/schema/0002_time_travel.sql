@@ -253,8 +253,8 @@ RETURNS bigint
 LANGUAGE plpgsql STABLE PARALLEL RESTRICTED AS $$
 BEGIN
   IF axis = 'system' THEN
-    RETURN coalesce(tidemark.visible_journal_tx(
-             journal_id, tidemark.journal_tx_at(journal_id, instant, true)), 0);
+    RETURN tidemark.visible_journal_tx(journal_id,
+                                       tidemark.journal_tx_at(journal_id, instant, true));
   END IF;
   RETURN coalesce((SELECT t.tx FROM tidemark.tx t
                    WHERE t.journal = journal_id AND t.source_time <= instant
@@ -265,8 +265,9 @@ $$;
 -- What a range may count on: no tx beyond the statement's own snapshot.
 CREATE FUNCTION tidemark.visible_journal_tx(journal_id integer, x bigint) RETURNS bigint
 LANGUAGE sql STABLE PARALLEL SAFE AS $$
-  SELECT least(x, (SELECT b.tx_last FROM tidemark.basis_journal b
-                   WHERE b.journal = journal_id ORDER BY b.system_time DESC LIMIT 1))
+  SELECT least(coalesce(x, 0),
+               (SELECT b.tx_last FROM tidemark.basis_journal b
+                WHERE b.journal = journal_id ORDER BY b.system_time DESC LIMIT 1))
 $$;
 
 -- What the gateway asks about the names in a statement. `functions[i]` lists the functions called

@@ -1,0 +1,40 @@
+# A thin desk over the CMake presets. `make` builds build/release/tidemark; `make test` also runs
+# every test; `make demo` shows it (KEEP=1 leaves it running).
+PRESET ?= release
+# Compilers take up to 1.5 GB each: no more of them than cores, and than memory has room for.
+JOBS ?= $(shell awk -v cores=$$(nproc) '/MemAvailable/ { n = int($$2 / 1500000); \
+          print (n < 1 ? 1 : n < cores ? n : cores) }' /proc/meminfo)
+FUZZ_SECONDS ?= 60
+
+.PHONY: build setup configure test demo bench fuzz clean
+
+build: configure
+	cmake --build --preset $(PRESET) --parallel $(JOBS)
+
+setup:
+	@tools/setup
+
+configure: setup
+	@cmake --preset $(PRESET) > /dev/null
+
+test: build
+	ctest --preset $(PRESET) --parallel $$(nproc)
+
+demo: build
+	@BINARY=build/$(PRESET)/tidemark KEEP=$(KEEP) tools/demo
+
+bench: build
+	@set -e; for bench in build/$(PRESET)/*_bench; do $$bench; done
+
+fuzz:
+	@tools/setup --fuzz
+	cmake --preset fuzz > /dev/null
+	cmake --build --preset fuzz --parallel $(JOBS)
+	@set -e; for target in build/fuzz/*_fuzz; do \
+	  corpus=build/fuzz/corpus/$$(basename $$target); mkdir -p $$corpus; \
+	  echo "== $$target"; $$target -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 $$corpus; \
+	done
+
+# Arrow's wheel in build/arrow stays.
+clean:
+	rm -rf build/release build/dev build/tsan build/fuzz

@@ -1,0 +1,249 @@
+#include "cli/config.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "base/error.h"
+#include "capture/mirror_job.h"
+#include "cli/yaml_reader.h"
+#include "pg/dsn.h"
+
+namespace tidemark::cli {
+
+namespace {
+
+constexpr const char* kSlotNameCharacters = "abcdefghijklmnopqrstuvwxyz0123456789_";
+
+Source ReadSource(const YamlFile& file, const std::string& name, const YAML::Node& node) {
+  YamlMap map(file, node, fmt::format("source \"{}\"", name));
+  const auto postgres = map.Secret("postgres");
+  const auto files = map.Text("files");
+  const auto adbc = map.Find("adbc");
+  map.RefuseOthers();
+  if (int{postgres.has_value()} + int{files.has_value()} + int{adbc.has_value()} != 1) {
+    map.Complain(fmt::format("source \"{}\" needs exactly one of \"postgres\", \"adbc\" and "
+                             "\"files\"",
+                             name));
+  }
+  if (postgres) {
+    try {
+      pg::EndpointOf(*postgres);
+    } catch (const base::Error& error) {
+      map.Complain(error.message(), "postgres");
+    }
+    return {.name = name, .reached_by = PostgresSource{*postgres}};
+  }
+  if (files) return {.name = name, .reached_by = FilesSource{*files}};
+  YamlMap inner(file, *adbc, "\"adbc\"");
+  AdbcSource source{.driver = inner.RequiredText("driver"), .uri = ""};
+  source.uri = inner.Secret("uri").value_or("");
+  inner.RefuseOthers();
+  return {.name = name, .reached_by = source};
+}
+
+/// The source that an entry refers to; it must be declared.
+std::string ReadSourceName(YamlMap& map, const Config& config) {
+  auto name = map.RequiredText("source");
+  if (config.FindSource(name) == nullptr) {
+    std::vector<std::string> names;
+    for (const auto& source : config.sources) names.push_back(source.name);
+    const auto meant = Nearest(name, names);
+    map.Complain(fmt::format("there is no source \"{}\"{}", name,
+                             meant.empty() ? "" : fmt::format(", did you mean \"{}\"?", meant)),
+                 "source");
+  }
+  return name;
+}
+
+Mirror ReadMirror(const YamlFile& file, const Config& config, const std::string& name,
+                  const YAML::Node& node) {
+  YamlMap map(file, node, fmt::format("mirror \"{}\"", name));
+  Mirror mirror{.name = name, .source = ReadSourceName(map, config), .slot = ""};
+  if (config.FindSource(mirror.source)->dsn() == nullptr) {
+    map.Complain(fmt::format("source \"{}\" is no PostgreSQL: only one can be mirrored",
+                             mirror.source),
+                 "source");
+  }
+  mirror.publication = map.Text("publication").value_or(kDefaultPublication);
+  mirror.slot = map.Text("slot").value_or(capture::SlotNameFor(name));
+  if (mirror.slot.empty() || mirror.slot.find_first_not_of(kSlotNameCharacters) !=
+                                 std::string::npos) {
+    map.Complain("\"slot\" may contain only lower-case letters, digits and underscores", "slot");
+  }
+  map.RefuseOthers();
+  return mirror;
+}
+
+std::string ReadCadence(YamlMap& map) {
+  const auto text = map.Text("cadence").value_or("");
+  size_t fields = 0;
+  bool inside = false;
+  for (const char c : text) {
+    const bool blank = c == ' ' || c == '\t';
+    fields += !blank && !inside ? 1 : 0;
+    inside = !blank;
+  }
+  if (fields != 0 && fields != 5) {
+    map.Complain("\"cadence\" must be a cron expression of five fields", "cadence");
+  }
+  return text;
+}
+
+Strategy ReadStrategy(YamlMap& map) {
+  static const std::array<std::pair<const char*, Strategy>, 3> names = {
+      {{"snapshot", Strategy::kSnapshot}, {"cursor", Strategy::kCursor}, {"cdc", Strategy::kCdc}}};
+  const auto text = map.RequiredText("strategy");
+  for (const auto& [name, strategy] : names) {
+    if (text == name) return strategy;
+  }
+  map.Complain("\"strategy\" must be snapshot, cursor or cdc", "strategy");
+}
+
+Dataset ReadDataset(const YamlFile& file, const Config& config, const std::string& name,
+                    const YAML::Node& node) {
+  YamlMap map(file, node, fmt::format("dataset \"{}\"", name));
+  Dataset dataset{.name = name, .source = ReadSourceName(map, config)};
+  dataset.relation = map.RequiredText("relation");
+  dataset.strategy = ReadStrategy(map);
+  dataset.key = map.Texts("key");
+  dataset.cursor = map.Text("cursor").value_or("");
+  dataset.as = map.Text("as").value_or("");
+  dataset.cadence = ReadCadence(map);
+  map.RefuseOthers();
+  if (dataset.strategy != Strategy::kCdc && dataset.key.empty()) {
+    map.Complain(fmt::format("dataset \"{}\" needs \"key\"", name));
+  }
+  if ((dataset.strategy == Strategy::kCursor) != !dataset.cursor.empty()) {
+    map.Complain(fmt::format("dataset \"{}\": \"cursor\" and \"strategy: cursor\" need each other",
+                             name));
+  }
+  const auto& in_store = dataset.as.empty() ? dataset.name : dataset.as;
+  if (std::count(in_store.begin(), in_store.end(), '.') != 1) {
+    map.Complain(fmt::format("dataset \"{}\" must be named schema.table, or say so with \"as\"",
+                             name));
+  }
+  return dataset;
+}
+
+uint16_t ReadPort(const YamlMap& map, std::string_view text, const std::string& key) {
+  uint16_t port = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), port);
+  if (code != std::errc() || end != text.data() + text.size()) {
+    map.Complain(fmt::format("\"{}\" must end with a port number from 0 to 65535", key), key);
+  }
+  return port;
+}
+
+void ReadListen(const YamlFile& file, YamlMap& above, const std::string& name, Listen& listen) {
+  const auto node = above.Find(name);
+  if (!node) return;
+  YamlMap map(file, *node, fmt::format("\"{}\"", name));
+  if (const auto address = map.Text("listen")) {
+    const auto colon = address->rfind(':');
+    const bool has_host = colon != std::string::npos;
+    listen.port = ReadPort(map, std::string_view(*address).substr(has_host ? colon + 1 : 0),
+                           "listen");
+    if (has_host) listen.host = address->substr(0, colon);
+    if (listen.host.starts_with('[') && listen.host.ends_with(']')) {
+      listen.host = listen.host.substr(1, listen.host.size() - 2);
+    }
+  }
+  listen.insecure = map.Flag("insecure", listen.insecure);
+  if (const auto tls = map.Find("tls")) {
+    YamlMap inner(file, *tls, "\"tls\"");
+    listen.tls_certificate_file = inner.RequiredText("certificate_file");
+    listen.tls_key_file = inner.RequiredText("key_file");
+    inner.RefuseOthers();
+  }
+  map.RefuseOthers();
+}
+
+}  // namespace
+
+const std::string* Source::dsn() const {
+  const auto* postgres = std::get_if<PostgresSource>(&reached_by);
+  return postgres == nullptr ? nullptr : &postgres->dsn;
+}
+
+const Source* Config::FindSource(const std::string& name) const {
+  const auto found = std::find_if(sources.begin(), sources.end(),
+                                  [&](const Source& source) { return source.name == name; });
+  return found == sources.end() ? nullptr : &*found;
+}
+
+bool Listen::IsLoopback() const {
+  in_addr v4 = {};
+  if (::inet_pton(AF_INET, host.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
+  in6_addr v6 = {};
+  if (::inet_pton(AF_INET6, host.c_str(), &v6) == 1) return IN6_IS_ADDR_LOOPBACK(&v6) != 0;
+  return host == "localhost";
+}
+
+std::optional<std::string> ProcessEnvironment(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  if (value == nullptr) return std::nullopt;
+  return value;
+}
+
+Config ReadConfig(const std::string& text, const std::string& file_name,
+                  const Environment& environment) {
+  const YamlFile file{file_name, environment};
+  YAML::Node root;
+  try {
+    root = YAML::Load(text);
+  } catch (const YAML::Exception& error) {
+    file.Complain(error.mark, error.msg);
+  }
+  Config config;
+  YamlMap map(file, root, "the configuration");
+  if (const auto store = map.Secret("store"); store && *store != "embedded") {
+    config.store_dsn = *store;
+    try {
+      pg::EndpointOf(*store);
+    } catch (const base::Error& error) {
+      map.Complain("\"store\" must be \"embedded\" or a connection string", "store");
+    }
+  }
+  if (const auto data = map.Text("data")) config.data = *data;
+  config.allow_volatile_store = map.Flag("allow_volatile_store", false);
+  config.gateway.insecure = config.http.insecure = map.Flag("insecure", false);
+  ReadListen(file, map, "gateway", config.gateway);
+  ReadListen(file, map, "http", config.http);
+  map.EachEntry("sources", [&](const std::string& name, const YAML::Node& node) {
+    config.sources.push_back(ReadSource(file, name, node));
+  });
+  map.EachEntry("mirrors", [&](const std::string& name, const YAML::Node& node) {
+    config.mirrors.push_back(ReadMirror(file, config, name, node));
+  });
+  map.EachEntry("datasets", [&](const std::string& name, const YAML::Node& node) {
+    config.datasets.push_back(ReadDataset(file, config, name, node));
+  });
+  config.cadence = ReadCadence(map);
+  map.RefuseOthers();
+  return config;
+}
+
+Config LoadConfig(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  if (!in) {
+    throw base::Error(base::kConfigFileError,
+                      fmt::format("could not read configuration file \"{}\"", file.string()));
+  }
+  return ReadConfig(text, file.string());
+}
+
+void AddMirrorOf(Config& config, const std::string& dsn) {
+  auto name = pg::EndpointOf(dsn).database;
+  config.sources.push_back({.name = name, .reached_by = PostgresSource{dsn}});
+  config.mirrors.push_back({.name = name, .source = name, .slot = capture::SlotNameFor(name)});
+}
+
+}  // namespace tidemark::cli

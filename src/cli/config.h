@@ -1,0 +1,96 @@
+// tidemark.yaml as values: what is captured from where, and how it is served. Reading only; nothing
+// is connected to. `${NAME}` in a value is replaced by the environment's; a secret `x` may stand in
+// a file named by `x_file`. Mistakes throw F0000 with `file:line:column`.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace tidemark::cli {
+
+inline constexpr const char* kDefaultPublication = "tidemark";
+
+struct PostgresSource {
+  std::string dsn;  // a secret
+};
+struct AdbcSource {
+  std::string driver, uri;  // uri is a secret
+};
+struct FilesSource {
+  std::string folder;
+};
+
+struct Source {
+  std::string name;
+  std::variant<PostgresSource, AdbcSource, FilesSource> reached_by;
+  /// The connection string of a PostgreSQL source, nullptr for others.
+  const std::string* dsn() const;
+};
+
+/// A whole publication, followed live.
+struct Mirror {
+  std::string name, source;
+  std::string publication = kDefaultPublication;
+  std::string slot;  // default: capture::SlotNameFor the name
+};
+
+enum class Strategy { kSnapshot, kCursor, kCdc };
+
+/// One relation captured outside a mirror.
+struct Dataset {
+  std::string name, source, relation;
+  Strategy strategy = Strategy::kSnapshot;
+  std::vector<std::string> key;
+  std::string cursor;   // only of kCursor
+  std::string as;       // schema.table in the store; empty: the dataset's name
+  std::string cadence;  // cron expression; empty: the common one
+};
+
+/// Where one of the servers listens.
+struct Listen {
+  std::string host = "127.0.0.1";
+  uint16_t port = 0;
+  bool insecure = false;
+  std::string tls_certificate_file, tls_key_file;
+  bool IsLoopback() const;
+};
+
+struct Config {
+  std::optional<std::string> store_dsn;  // a secret; nullopt: embedded
+  std::filesystem::path data = "tidemark-data";
+  bool allow_volatile_store = false;
+  Listen gateway{.port = 5480};
+  Listen http{.port = 8480};
+  std::vector<Source> sources;
+  std::vector<Mirror> mirrors;
+  std::vector<Dataset> datasets;
+  std::string cadence;  // cron expression for datasets without their own; may be empty
+
+  /// nullptr when there is none of that name.
+  const Source* FindSource(const std::string& name) const;
+};
+
+/// How `${NAME}` is looked up; nullopt when it is not set.
+using Environment = std::function<std::optional<std::string>(const std::string& name)>;
+
+/// The process's environment.
+std::optional<std::string> ProcessEnvironment(const std::string& name);
+
+/// Reads a configuration; `file` is its name for messages, and the folder that `*_file` names start
+/// from. Checks that names refer to something and that each dataset has what its strategy needs.
+Config ReadConfig(const std::string& text, const std::string& file,
+                  const Environment& environment = ProcessEnvironment);
+
+/// Reads the file. Throws F0000 when it cannot be read.
+Config LoadConfig(const std::filesystem::path& file);
+
+/// The mirror of a source that is named on the command line: source and mirror bear the name of its
+/// database.
+void AddMirrorOf(Config& config, const std::string& dsn);
+
+}  // namespace tidemark::cli

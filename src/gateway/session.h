@@ -1,0 +1,100 @@
+// One client's conversation with the store: bytes in, steps out. Holds no socket and never waits.
+// Everything passes unchanged, authentication included, except statements with temporal clauses:
+// those are held while hidden messages on the same session learn what their names mean, and go on
+// rewritten. One thread. Manual: "Message Flow".
+//
+//               Query/Parse that may concern us              inquiry over: the statement goes on
+//   passing ──────────────────────────────────► inquiring ─────────────────────────────────►
+//   passing
+//      │                                            │ error for a hidden message: it becomes the
+//      │ bytes that are not protocol 3              │ answer to the client's statement
+//      ▼                                            │ error for an earlier message: the server
+//   opaque (bytes pass uncut, for good)             ▼ skips; the statement goes on as it came
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "gateway/expectation.h"
+#include "gateway/inquiry.h"
+#include "gateway/message_cutter.h"
+#include "gateway/prepared.h"
+
+namespace tidemark::gateway {
+
+/// What the owner of the sockets has to do: send both, in any order.
+struct Steps {
+  std::string to_backend;
+  std::string to_client;
+};
+
+class Session {
+ public:
+  struct Options {
+    /// Query and Parse messages up to this size are held whole and may be rewritten. Longer ones
+    /// stream through as they are: their temporal clauses get PostgreSQL's syntax error.
+    size_t text_bytes_max = size_t{64} << 20;
+  };
+  Session() : Session(Options()) {}
+  explicit Session(const Options& options) : options_(options) {}
+
+  /// The client's StartupMessage; comes first.
+  Steps OnStartup(std::string_view packet);
+  /// What the client sent. Steps are as long as `bytes` at most, but for statements held whole.
+  Steps OnFrontendBytes(std::string_view bytes);
+  /// What the store sent.
+  Steps OnBackendBytes(std::string_view bytes);
+  /// Says farewell to both sides where their streams stand between two messages; they are then to
+  /// be closed.
+  Steps OnStop(const base::Error& reason);
+
+  /// False while a statement is held and enough of what follows it has been kept: stop reading
+  /// from the client until steps of OnBackendBytes make it true again.
+  bool wants_frontend() const { return !inquiry_ || frontend_.kept_bytes() < kHeldBytesMax; }
+
+  /// True while a statement is held: bytes of the client are yet to go to the store.
+  bool holds() const { return inquiry_.has_value(); }
+
+ private:
+  static constexpr size_t kHeldBytesMax = 64 * 1024;
+  using Piece = MessageCutter::Piece;
+
+  // session_frontend.cc: what the client sends
+  void CutFrontend(std::string_view bytes, std::string& to_backend);
+  size_t FrontendNeed(const wire::MessageHeader& header) const;
+  void OnFrontendMessage(const Piece& piece, Run& to_backend);
+  void OnNames(const Piece& piece, Run& to_backend);
+  bool Inquire(const Piece& piece, std::string& to_backend);
+  void OnTextPassed(std::string_view message);
+
+  // session_hidden.cc: what the gateway itself says to the store
+  void Advance(std::string& to_backend);
+  void SendInquiry(std::string& to_backend);
+  void SendHidden(std::string& out, std::string_view name, std::string_view sql,
+                  Expectation::Asker asker);
+  void SendHeld(std::string& to_backend);
+  void SendRewritten(rewrite::Rewritten rewritten, std::string& to_backend);
+  void SendRefusal(const base::Error& error, std::string& to_backend);
+
+  // session_backend.cc: what the store answers
+  void CutBackend(std::string_view bytes, Steps& steps);
+  size_t BackendNeed(const wire::MessageHeader& header);
+  void OnBackendMessage(const Piece& piece, Run& to_client, std::string& to_backend);
+  bool Show(const Piece& piece, const Expectation* head, Run& to_client) const;
+  bool ShowError(const Piece& piece, const Expectation* head, Run& to_client) const;
+  void GoOpaque(Steps& steps);
+
+  Options options_;
+  MessageCutter frontend_, backend_;
+  ExpectationQueue expected_;
+  Prepared prepared_;
+  Inquiry::Store store_ = Inquiry::Store::kUnknown;
+  std::optional<Inquiry> inquiry_;
+  std::string held_;           // the message that the inquiry is about
+  bool shows_backend_ = true;  // whether the rest of the store's message at hand goes to the client
+  bool opaque_ = false;
+};
+
+}  // namespace tidemark::gateway

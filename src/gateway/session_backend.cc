@@ -1,0 +1,122 @@
+// Session, what the store answers: everything passes but the answers to hidden messages; errors of
+// rewritten statements are said of the client's own text.
+#include "gateway/client_error.h"
+#include "gateway/session.h"
+
+namespace tidemark::gateway {
+namespace {
+
+using Kind = Expectation::Kind;
+using Asker = Expectation::Asker;
+
+// Longer errors and notices stream through unchanged.
+constexpr size_t kErrorBytesMax = size_t{1} << 20;
+
+// Come at any time, as the answer to nothing: NoticeResponse, NotificationResponse,
+// ParameterStatus.
+bool IsAsynchronous(char type) { return type == 'N' || type == 'A' || type == 'S'; }
+
+bool IsWhole(const MessageCutter::Piece& piece) {
+  return piece.body().size() == piece.header.body_bytes;
+}
+
+}  // namespace
+
+void Session::CutBackend(std::string_view bytes, Steps& steps) {
+  Run run(steps.to_client);
+  backend_.Feed(bytes);
+  try {
+    for (;;) {
+      const Expectation* head = expected_.Head();
+      if (!head || head->asker == Asker::kClient) {
+        run.Pass(backend_.TakeRun('D'));
+        run.Pass(backend_.TakeRun('d'));
+      }
+      const auto piece =
+          backend_.Next([this](const wire::MessageHeader& header) { return BackendNeed(header); });
+      if (!piece) break;
+      if (piece->first) {
+        OnBackendMessage(*piece, run, steps.to_backend);
+      } else if (shows_backend_) {
+        run.Pass(piece->bytes);
+      }
+    }
+  } catch (const base::Error&) {
+    run.Flush();
+    GoOpaque(steps);
+  }
+  run.Flush();
+  backend_.Keep();
+}
+
+size_t Session::BackendNeed(const wire::MessageHeader& header) {
+  const Expectation* head = expected_.Head();
+  const bool whole = header.type == wire::ErrorFields::kErrorType ||
+                     (header.type == wire::ErrorFields::kNoticeType && head && head->statement);
+  if (whole) return header.body_bytes <= kErrorBytesMax ? header.body_bytes : 0;
+  const bool row = header.type == wire::DataRow::kType && head && head->asker == Asker::kInquiry;
+  return row ? header.body_bytes : 0;
+}
+
+void Session::OnBackendMessage(const Piece& piece, Run& to_client, std::string& to_backend) {
+  const char type = piece.header.type;
+  Expectation* head = expected_.Head();
+  shows_backend_ = Show(piece, head, to_client);
+  if (IsAsynchronous(type)) return;
+
+  const bool asked = inquiry_ && head && head->asker == Asker::kInquiry;
+  if (asked && type == wire::DataRow::kType) inquiry_->OnRow(wire::DataRow::Read(piece.body()));
+  if (asked && type == wire::ErrorFields::kErrorType) {
+    // The client's statement has its answer; so the ReadyForQuery after it is the client's too.
+    head->asker = Asker::kClient;
+    inquiry_.reset();
+    held_ = {};
+  }
+  const auto received = expected_.OnResponse(type);
+  if (!inquiry_) return;
+  if (received.inquiry_answered) {
+    inquiry_->OnAnswered();
+    Advance(to_backend);
+  } else if (received.inquiry_dropped) {
+    inquiry_.reset();
+    SendHeld(to_backend);
+  }
+}
+
+// True when the piece was passed, and so the rest of its message is to be.
+bool Session::Show(const Piece& piece, const Expectation* head, Run& to_client) const {
+  const char type = piece.header.type;
+  const bool error =
+      type == wire::ErrorFields::kErrorType || type == wire::ErrorFields::kNoticeType;
+  if (error && head && IsWhole(piece) && ShowError(piece, head, to_client)) return true;
+  const bool hidden = head && (head->asker == Asker::kInquiry || head->asker == Asker::kSettle) &&
+                      !IsAsynchronous(type) && type != wire::ErrorFields::kErrorType;
+  if (!hidden) to_client.Pass(piece.bytes);
+  return !hidden;
+}
+
+// False when it goes to the client as it came.
+bool Session::ShowError(const Piece& piece, const Expectation* head, Run& to_client) const {
+  const char type = piece.header.type;
+  if (head->asker == Asker::kSettle) return false;
+  if (head->asker == Asker::kClient && !head->statement) return false;
+  wire::ErrorFields fields;
+  try {
+    fields = wire::ErrorFields::Read(piece.body());
+  } catch (const base::Error&) {
+    return false;  // malformed: the client may make of it what it can
+  }
+  if (head->statement) {
+    TranslateForClient(fields, *head->statement);
+  } else if (type == wire::ErrorFields::kNoticeType || fields.EndsConnection()) {
+    return false;
+  } else if (head->asker == Asker::kRefusal) {
+    fields = *head->refusal;
+  } else if (inquiry_) {
+    inquiry_->Translate(fields);
+  }
+  fields.Write(to_client.Write(), type);
+  return true;
+}
+
+}  // namespace tidemark::gateway

@@ -1,0 +1,67 @@
+// Whether a text may need the rewriter at all: every statement of every client passes here.
+#include <cstring>
+#include <string_view>
+
+#include "rewrite/statement.h"
+
+namespace tidemark::rewrite {
+namespace {
+
+char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; }
+
+bool StartsWith(std::string_view text, std::string_view lower_case) {
+  if (text.size() < lower_case.size()) return false;
+  for (size_t i = 0; i < lower_case.size(); ++i) {
+    if (Lower(text[i]) != lower_case[i]) return false;
+  }
+  return true;
+}
+
+/// The next byte `c` at or after `from`; npos without one. memchr runs at memory speed.
+size_t Find(std::string_view text, char c, size_t from) {
+  if (from >= text.size()) return std::string_view::npos;
+  const void* found = std::memchr(text.data() + from, c, text.size() - from);
+  return found == nullptr ? std::string_view::npos
+                          : static_cast<size_t>(static_cast<const char*>(found) - text.data());
+}
+
+/// system_time, source_time or source_position, told by their underscores.
+bool HasClauseWord(std::string_view sql) {
+  constexpr size_t kBefore = 6;  // "system", "source"
+  for (size_t at = Find(sql, '_', 0); at != std::string_view::npos; at = Find(sql, '_', at + 1)) {
+    if (at < kBefore) continue;
+    const std::string_view before = sql.substr(at - kBefore), after = sql.substr(at + 1);
+    if (StartsWith(before, "system") && StartsWith(after, "time")) return true;
+    if (StartsWith(before, "source") &&
+        (StartsWith(after, "time") || StartsWith(after, "position"))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool HasWordCopy(std::string_view sql) {
+  for (size_t i = 0; i + 4 <= sql.size(); ++i) {
+    if (StartsWith(sql.substr(i), "copy")) return true;
+  }
+  return false;
+}
+
+/// Some statement starts with COPY. Every semicolon counts as the end of a statement, even one in
+/// a string; a comment at the start of a statement makes any "copy" count.
+bool StartsWithCopy(std::string_view sql) {
+  for (size_t at = 0; at != std::string_view::npos && at < sql.size();) {
+    const size_t word = sql.find_first_not_of(" \t\r\n\f\v;", at);
+    if (word == std::string_view::npos) return false;
+    if (sql[word] == '-' || sql[word] == '/') return HasWordCopy(sql);
+    if (StartsWith(sql.substr(word), "copy")) return true;
+    at = Find(sql, ';', word);
+  }
+  return false;
+}
+
+}  // namespace
+
+bool MayConcern(std::string_view sql) { return HasClauseWord(sql) || StartsWithCopy(sql); }
+
+}  // namespace tidemark::rewrite

@@ -1,0 +1,34 @@
+// What Analyze found in a text, kept for Render.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rewrite/binding.h"
+#include "rewrite/edit.h"
+#include "rewrite/instant.h"
+#include "rewrite/references.h"
+
+namespace tidemark::rewrite {
+
+struct Plan {
+  struct TemporalReference {
+    BoundClause bound;
+    std::vector<Instant> instants;
+    /// Parallel to `instants`: its place in evaluable_instants().
+    std::vector<std::optional<size_t>> evaluable;
+  };
+  /// One for each of Statement::references(): a clause, or the edits of a COPY.
+  struct Entry {
+    std::optional<TemporalReference> temporal;
+    std::vector<Edit> copy;
+  };
+
+  std::string client;
+  std::vector<Entry> entries;
+  std::vector<ColumnReference> columns;
+  QueryLevels levels;
+};
+
+}  // namespace tidemark::rewrite

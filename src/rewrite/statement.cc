@@ -1,0 +1,209 @@
+#include "rewrite/statement.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "rewrite/binding.h"
+#include "rewrite/clause.h"
+#include "rewrite/complaint.h"
+#include "rewrite/copy.h"
+#include "rewrite/plan.h"
+#include "rewrite/syntax_tree.h"
+#include "rewrite/token.h"
+
+namespace tidemark::rewrite {
+namespace {
+
+constexpr base::SqlState kTooComplex{"54001"};
+
+size_t BeginOf(const TokenList& tokens, StatementRange range) { return tokens[range.begin].begin; }
+
+std::string_view TextOf(std::string_view sql, const TokenList& tokens, StatementRange range) {
+  const size_t begin = BeginOf(tokens, range);
+  return sql.substr(begin, tokens[range.end - 1].end - begin);
+}
+
+/// `sql` with the clauses overwritten by spaces, so that every offset stays what it was.
+std::string WithoutClauses(std::string_view sql, const TokenList& tokens,
+                           const std::vector<Clause>& clauses) {
+  std::string blank(sql);
+  for (const Clause& clause : clauses) {
+    const size_t begin = tokens[clause.tokens.begin].begin;
+    const size_t end = tokens[clause.tokens.end - 1].end;
+    blank.replace(begin, end - begin, end - begin, ' ');
+  }
+  return blank;
+}
+
+/// True for a statement that reads as it runs, as against one that keeps its query for later.
+bool RunsAtOnce(const nlohmann::json& statement) {
+  if (const auto explain = statement.find("ExplainStmt"); explain != statement.end()) {
+    return RunsAtOnce(explain->at("query"));
+  }
+  if (const auto create = statement.find("CreateTableAsStmt"); create != statement.end()) {
+    return create->value("objtype", std::string()) == "OBJECT_TABLE";
+  }
+  for (const char* kind : {"SelectStmt", "InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt",
+                           "DeclareCursorStmt", "CopyStmt"}) {
+    if (statement.contains(kind)) return true;
+  }
+  return false;
+}
+
+/// A name's parts as the client wrote them, without blanks and comments between, in a spelling that
+/// to_regclass() reads: it knows no U&"…".
+std::string RegclassText(std::string_view sql, Bytes written,
+                         const std::vector<std::string>& name) {
+  const TokenList tokens(sql.substr(written.begin, written.end - written.begin));
+  std::string text;
+  size_t at = 0;
+  for (const std::string& part : name) {
+    if (!text.empty()) text += '.';
+    text += tokens.IsKind(at, TokenKind::kUnicodeName) ? base::QuoteIdentifier(part)
+                                                       : std::string(tokens.Text(at));
+    at = tokens.PastName(at) + 1;
+  }
+  return text;
+}
+
+Statement::Reference ReferenceTo(std::string_view sql, Bytes written,
+                                 const std::vector<std::string>& name) {
+  Statement::Reference reference;
+  reference.name = RegclassText(sql, written, name);
+  for (const std::string& part : name) {
+    reference.display += (reference.display.empty() ? "" : ".") + part;
+  }
+  reference.client_offset = written.begin;
+  return reference;
+}
+
+Plan::TemporalReference ReadInstants(std::string_view sql, const TokenList& tokens,
+                                     BoundClause bound) {
+  Plan::TemporalReference temporal{std::move(bound), {}, {}};
+  const Clause& clause = temporal.bound.clause;
+  for (const Clause::Span span : clause.instants) {
+    Instant& instant = temporal.instants.emplace_back(ReadInstant(sql, tokens, span, clause.axis));
+    for (ColumnReference& column : instant.columns) column.level = temporal.bound.table.level;
+  }
+  temporal.evaluable.resize(temporal.instants.size());
+  return temporal;
+}
+
+/// The place of `text` in `texts`, appended if it is new.
+size_t PlaceOf(std::vector<std::string>& texts, std::string text) {
+  const auto found = std::ranges::find(texts, text);
+  const auto place = static_cast<size_t>(found - texts.begin());
+  if (found == texts.end()) texts.push_back(std::move(text));
+  return place;
+}
+
+/// The plan of one text, gathered statement by statement.
+class Analysis {
+ public:
+  Analysis(std::string_view sql, const TokenList& tokens) : sql_(sql), tokens_(tokens) {
+    plan.client = sql;
+  }
+
+  void Add(StatementRange range) {
+    if (MayHoldClause(tokens_, range)) {
+      AddClauses(range);
+    } else if (tokens_.IsWord(range.begin, "copy") && !IsTooDeep(tokens_, range)) {
+      AddCopy(range);
+    }
+  }
+
+  /// Called once all statements are in, if there was only one.
+  void OfferEvaluation() {
+    if (!runs_at_once_) return;
+    for (Plan::Entry& entry : plan.entries) {
+      if (!entry.temporal || entry.temporal->bound.clause.axis == Axis::kSourcePosition) continue;
+      for (size_t i = 0; i < entry.temporal->instants.size(); ++i) {
+        const Instant& instant = entry.temporal->instants[i];
+        if (instant.kind != InstantKind::kStable) continue;
+        entry.temporal->evaluable[i] = PlaceOf(
+            evaluable, std::string(sql_.substr(instant.begin, instant.end - instant.begin)));
+      }
+    }
+  }
+
+  Plan plan;
+  std::vector<Statement::Reference> references;
+  std::vector<std::string> evaluable;
+
+ private:
+  void AddClauses(StatementRange range) {
+    const size_t offset = BeginOf(tokens_, range);
+    if (IsTooDeep(tokens_, range)) {
+      throw Complaint(kTooComplex, "statement with a temporal clause is too complex", sql_, offset);
+    }
+    // What PostgreSQL understands means what it means there.
+    if (Parse(TextOf(sql_, tokens_, range)).tree) return;
+    const std::vector<Clause> clauses = FindClauses(tokens_, range);
+    const std::string blank = WithoutClauses(sql_, tokens_, clauses);
+    const Parsed parsed = Parse(TextOf(blank, tokens_, range));
+    if (!parsed.tree) RefuseAsPostgresDoes(parsed, range);
+    const auto& trees = parsed.tree->at("stmts");
+    if (trees.empty()) RefuseMisplaced(sql_, tokens_, range, clauses.front());
+    const auto& statement = trees.at(0).at("stmt");
+    References found = FindReferences(statement, offset, plan.levels);
+    std::ranges::move(found.columns, std::back_inserter(plan.columns));
+    for (BoundClause& bound : BindClauses(sql_, tokens_, range, clauses, found)) {
+      references.push_back(ReferenceTo(sql_, bound.name, bound.table.name));
+      auto temporal = ReadInstants(sql_, tokens_, std::move(bound));
+      for (const Instant& instant : temporal.instants) {
+        for (const Instant::Call& call : instant.calls) {
+          PlaceOf(references.back().functions, call.name);
+        }
+        std::ranges::copy(instant.columns, std::back_inserter(plan.columns));
+      }
+      plan.entries.push_back({std::move(temporal), {}});
+    }
+    runs_at_once_ = RunsAtOnce(statement);
+  }
+
+  void AddCopy(StatementRange range) {
+    auto copy = ReadCopyOfTable(sql_, tokens_, range);
+    if (!copy) return;
+    references.push_back(ReferenceTo(sql_, copy->written, copy->name));
+    references.back().copy = true;
+    plan.entries.push_back({std::nullopt, std::move(copy->edits)});
+  }
+
+  [[noreturn]] void RefuseAsPostgresDoes(const Parsed& parsed, StatementRange range) const {
+    const size_t offset = BeginOf(tokens_, range) + parsed.offset;
+    // Past the statement's last token stands its semicolon, or nothing.
+    if (offset >= tokens_[range.end - 1].end) tokens_.ThrowSyntaxError(range.end);
+    throw Complaint(base::kSyntaxError, parsed.message, sql_, offset);
+  }
+
+  const std::string_view sql_;
+  const TokenList& tokens_;
+  bool runs_at_once_ = false;
+};
+
+}  // namespace
+
+std::optional<Statement> Statement::Analyze(std::string_view sql) {
+  if (!MayConcern(sql) || sql.find('\0') != std::string_view::npos) return std::nullopt;
+  const TokenList tokens(sql);
+  const std::vector<StatementRange> statements = SplitStatements(tokens);
+  if (tokens.lexical_error()) {
+    // The server would complain of the clause, which comes first, and not of what is wrong.
+    const auto holds = [&](StatementRange range) { return BeginsClause(tokens, range); };
+    if (std::ranges::none_of(statements, holds)) return std::nullopt;
+    throw Complaint(base::kSyntaxError, tokens.lexical_error()->message, sql,
+                    tokens.lexical_error()->offset);
+  }
+  Analysis analysis(sql, tokens);
+  for (const StatementRange range : statements) analysis.Add(range);
+  if (analysis.references.empty()) return std::nullopt;
+  if (statements.size() == 1) analysis.OfferEvaluation();
+  Statement statement;
+  statement.references_ = std::move(analysis.references);
+  statement.evaluable_instants_ = std::move(analysis.evaluable);
+  statement.plan_ = std::make_shared<const Plan>(std::move(analysis.plan));
+  return statement;
+}
+
+}  // namespace tidemark::rewrite

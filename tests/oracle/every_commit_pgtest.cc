@@ -1,0 +1,79 @@
+// Every commit of a random workload, asked for in every way there is, against the model.
+//   TIDEMARK_ORACLE_SEED           default: another one each time, printed
+//   TIDEMARK_ORACLE_TRANSACTIONS   of each of the sessions, default 250
+//   TIDEMARK_ORACLE_SESSIONS       default 4
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <iostream>
+
+#include "capture/mirror_job.h"
+#include "tests/cluster.h"
+#include "tests/oracle/comparison.h"
+#include "tests/oracle/mirror_thread.h"
+#include "tests/oracle/sum_readers.h"
+#include "tests/oracle/witness.h"
+#include "tests/oracle/workload.h"
+
+namespace tidemark::oracle {
+namespace {
+
+using namespace std::chrono_literals;
+using base::Deadline;
+
+uint64_t Setting(const char* name, uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+uint64_t Seed() {
+  static const uint64_t seed = Setting(
+      "TIDEMARK_ORACLE_SEED",
+      static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count()) % 1'000'000);
+  return seed;
+}
+
+TEST(EveryCommit, IsReproducedByPositionTxAndInstant) {
+  const int transactions = static_cast<int>(Setting("TIDEMARK_ORACLE_TRANSACTIONS", 250));
+  const int sessions = static_cast<int>(Setting("TIDEMARK_ORACLE_SESSIONS", 4));
+  std::cout << "TIDEMARK_ORACLE_SEED=" << Seed() << "\n";
+  auto& cluster = tests::Cluster::Shared();
+  const auto source_dsn = cluster.CreateDatabase("source");
+  const auto store_dsn = cluster.CreateDatabase("store");
+  auto source = cluster.Connect("source");
+  Witness witness(source_dsn, "witness");
+  source.Execute(SchemaSql());
+
+  // The first copy is taken while the workload runs.
+  Workload workload({.dsn = source_dsn,
+                     .seed = Seed(),
+                     .sessions = sessions,
+                     .transactions = transactions});
+  MirrorThread mirror({.name = "oracle", .source_dsn = source_dsn, .store_dsn = store_dsn});
+  SumReaders readers(store_dsn, 3, Seed());
+
+  ASSERT_TRUE(workload.Join(Deadline::After(240s)));
+  std::cout << workload.committed() << " transactions done, " << workload.failed() << " failed\n";
+  const auto upto = witness.Absorb();
+  ASSERT_TRUE(WaitReceived(store_dsn, upto, Deadline::After(120s)))
+      << mirror.failure() << "\n"
+      << cluster.Connect("store").Value("SELECT problems FROM tidemark.progress");
+  {
+    const auto wrong = readers.Stop();
+    for (const auto& line : wrong) ADD_FAILURE() << line;
+    EXPECT_GT(readers.answers(), 50);
+  }
+
+  Comparison comparison(store_dsn);
+  ASSERT_TRUE(comparison.Advance(witness.commits()));
+  EXPECT_TRUE(comparison.CompareHistory());
+  EXPECT_TRUE(comparison.ComparePresent(source));
+  std::cout << comparison.compared() << " commits compared, " << readers.answers() << " sums read\n";
+  mirror.Stop();
+  EXPECT_EQ(mirror.failure(), "");
+  source.Execute("SELECT pg_drop_replication_slot('" + capture::SlotNameFor("oracle") + "')");
+}
+
+}  // namespace
+}  // namespace tidemark::oracle

@@ -1,0 +1,365 @@
+#include "tests/oracle/transaction_script.h"
+
+#include <fmt/format.h>
+
+#include "base/identifier.h"
+
+namespace tidemark::oracle {
+
+using base::QuoteLiteral;
+
+namespace {
+
+constexpr int kBulkRows = 15'000;
+
+}  // namespace
+
+// About 9 kB, kept out of line.
+std::string ScriptWriter::Large() {
+  return fmt::format("repeat('{:016x}{:016x}', 290)", random_(), random_());
+}
+
+std::string ScriptWriter::Text() {
+  static const char* const kTexts[] = {"",      "a",     "it''s",   "\\back\\slash", "two\nlines",
+                                       "tab\t", "Größe", "null",    " ",             "\"quoted\"",
+                                       "[x]:1", "a b",   "new-tuple: ", "日本語",     "'"};
+  return QuoteLiteral(kTexts[Below(std::size(kTexts))]);
+}
+
+void ScriptWriter::AddItems(Script& s) {
+  const int id = Id(), other = 1 + id % 40;
+  switch (Below(11)) {
+    case 0:
+    case 1:
+      s.push_back(fmt::format("INSERT INTO items VALUES ({}, {}, {}) ON CONFLICT DO NOTHING", id,
+                              Below(100), Text()));
+      break;
+    case 2:
+      s.push_back(fmt::format("INSERT INTO items VALUES ({0}, 1, {1}) ON CONFLICT (id) DO UPDATE "
+                              "SET n = items.n + 1",
+                              id, Text()));
+      break;
+    case 3:
+      s.push_back(fmt::format("UPDATE items SET n = n + 1 WHERE id BETWEEN {} AND {}", id, id + 8));
+      break;
+    case 4:
+      s.push_back(fmt::format("UPDATE items SET n = n WHERE id = {}", id));
+      break;
+    case 5:
+      s.push_back(fmt::format("DELETE FROM items WHERE id = {}", id));
+      break;
+    case 6:
+      s.push_back(fmt::format("UPDATE items SET id = id + 1000 WHERE id = {0} AND NOT EXISTS "
+                              "(SELECT FROM items WHERE id = {0} + 1000)",
+                              id));
+      break;
+    case 7:
+      s.push_back(fmt::format("UPDATE items SET id = id - 1000, note = {1} WHERE id = {0} + 1000 "
+                              "AND NOT EXISTS (SELECT FROM items WHERE id = {0})",
+                              id, Text()));
+      break;
+    case 8:  // two rows change places
+      s.push_back(fmt::format("UPDATE items SET id = -{} WHERE id = {}", session_ + 1, id));
+      s.push_back(fmt::format("UPDATE items SET id = {} WHERE id = {}", id, other));
+      s.push_back(fmt::format("UPDATE items SET id = {} WHERE id = -{}", other, session_ + 1));
+      break;
+    case 9:  // gone and back
+      s.push_back(fmt::format("DELETE FROM items WHERE id = {}", id));
+      s.push_back(fmt::format("INSERT INTO items VALUES ({}, -1, {}) ON CONFLICT DO NOTHING", id,
+                              Text()));
+      break;
+    default:  // came and gone
+      s.push_back(fmt::format("INSERT INTO items VALUES (-{0}, 0, 'x') ON CONFLICT DO NOTHING",
+                              100 + session_));
+      s.push_back(fmt::format("UPDATE items SET n = 7 WHERE id = -{}", 100 + session_));
+      s.push_back(fmt::format("DELETE FROM items WHERE id = -{}", 100 + session_));
+      break;
+  }
+}
+
+void ScriptWriter::AddPairs(Script& s) {
+  const auto a = Text(), b = Text();
+  switch (Below(5)) {
+    case 0:
+    case 1:
+      s.push_back(fmt::format("INSERT INTO pairs VALUES ({}, {}, {}.50) ON CONFLICT (a, b) DO "
+                              "UPDATE SET n = excluded.n",
+                              a, b, Below(1000)));
+      break;
+    case 2:
+      s.push_back(fmt::format("UPDATE pairs SET n = n * 1.1 WHERE a = {}", a));
+      break;
+    case 3:
+      s.push_back(fmt::format("DELETE FROM pairs WHERE a = {} AND b = {}", a, b));
+      break;
+    default:
+      s.push_back(fmt::format("UPDATE pairs SET b = {1} WHERE a = {0} AND b <> {1} AND NOT EXISTS "
+                              "(SELECT FROM pairs WHERE a = {0} AND b = {1}) AND b = (SELECT "
+                              "min(b) FROM pairs WHERE a = {0})",
+                              a, b));
+      break;
+  }
+}
+
+void ScriptWriter::AddWide(Script& s) {
+  static const char* const kTables[] = {"wide_default", "wide_full", "wide_index"};
+  const std::string t = kTables[Below(3)];
+  const int id = 1 + Below(12);
+  switch (Below(10)) {
+    case 0:
+    case 1:
+      s.push_back(fmt::format("INSERT INTO {} VALUES ({}, {}, 0, {}, {}) ON CONFLICT DO NOTHING", t,
+                              id, id, Large(), Below(3) == 0 ? Large() : "NULL"));
+      break;
+    case 2:  // new and at once changed: its large values are sent once
+      s.push_back(fmt::format("DELETE FROM {} WHERE id = {}", t, id));
+      s.push_back(fmt::format("INSERT INTO {} VALUES ({}, {}, 0, {}, 'short') ON CONFLICT DO "
+                              "NOTHING",
+                              t, id, id, Large()));
+      s.push_back(fmt::format("UPDATE {} SET n = n + 1 WHERE id = {}", t, id));
+      break;
+    case 3:
+    case 4:
+      s.push_back(fmt::format("UPDATE {} SET n = n + 1 WHERE id BETWEEN {} AND {}", t, id, id + 3));
+      break;
+    case 5:
+      s.push_back(fmt::format("UPDATE {} SET big = {} WHERE id = {}", t, Large(), id));
+      s.push_back(fmt::format("UPDATE {} SET n = n + 1 WHERE id = {}", t, id));
+      break;
+    case 6:
+      s.push_back(fmt::format("UPDATE {} SET {} = NULL WHERE id = {}", t,
+                              Below(2) == 0 ? "big" : "other", id));
+      break;
+    case 7:  // to another key, with its large values, and changed there
+      s.push_back(fmt::format("UPDATE {0} SET id = id + 1000, k = k + 1000 WHERE id = {1} AND NOT "
+                              "EXISTS (SELECT FROM {0} WHERE id = {1} + 1000)",
+                              t, id));
+      s.push_back(fmt::format("UPDATE {} SET n = n + 1 WHERE id = {} + 1000", t, id));
+      break;
+    case 8:
+      s.push_back(fmt::format("UPDATE {0} SET id = id - 1000, k = k - 1000 WHERE id = {1} + 1000 "
+                              "AND NOT EXISTS (SELECT FROM {0} WHERE id = {1})",
+                              t, id));
+      break;
+    default:
+      s.push_back(fmt::format("DELETE FROM {} WHERE id IN ({}, {} + 1000)", t, id, id));
+      break;
+  }
+}
+
+void ScriptWriter::AddBag(Script& s) {
+  const int a = Below(6);
+  switch (Below(7)) {
+    case 0:
+    case 1:
+      s.push_back(fmt::format("INSERT INTO bag SELECT {}, {}, {}, NULL FROM generate_series(1, {})",
+                              a, Text(), Below(2) == 0 ? "'-0'" : "'NaN'", 1 + Below(3)));
+      break;
+    case 2:
+      s.push_back(fmt::format("INSERT INTO bag SELECT {}, 'large', 1, {} FROM generate_series(1, 2)",
+                              a, Below(4) == 0 ? Large() : "repeat('twins', 1000)"));
+      break;
+    case 3:
+      s.push_back(fmt::format(
+          "DELETE FROM bag WHERE ctid = (SELECT ctid FROM bag WHERE a = {} LIMIT 1)", a));
+      break;
+    case 4:
+      s.push_back(fmt::format("UPDATE bag SET b = b WHERE a = {}", a));
+      break;
+    case 5:
+      s.push_back(fmt::format("UPDATE bag SET b = {}, f = f + 0.5 WHERE a = {}", Text(), a));
+      break;
+    default:
+      s.push_back(fmt::format("DELETE FROM bag WHERE a = {}", a));
+      break;
+  }
+}
+
+void ScriptWriter::AddTransfer(Script& s) {
+  const int amount = Below(100), from = 1 + Below(20), to = 1 + Below(20);
+  s.push_back(fmt::format("UPDATE account_a SET balance = balance - {} WHERE id = {}", amount, from));
+  s.push_back(fmt::format("UPDATE account_b SET balance = balance + {} WHERE id = {}", amount, to));
+}
+
+void ScriptWriter::AddLines(Script& s) {
+  s.push_back(fmt::format("INSERT INTO journal_line SELECT i, {} FROM generate_series(1, {}) i",
+                          Text(), 1 + Below(4)));
+}
+
+void ScriptWriter::AddFamily(Script& s) {
+  const int id = Id();
+  switch (Below(4)) {
+    case 0:
+      s.push_back(fmt::format("INSERT INTO parent VALUES ({}, 0) ON CONFLICT DO NOTHING", id));
+      break;
+    case 1:
+      s.push_back(fmt::format("INSERT INTO child SELECT {}, id, 0 FROM parent ORDER BY random() "
+                              "LIMIT 1 ON CONFLICT DO NOTHING",
+                              id));
+      break;
+    case 2:
+      s.push_back(fmt::format("DELETE FROM parent WHERE id = {}", id));
+      break;
+    default:
+      s.push_back(fmt::format("UPDATE child SET n = n + 1 WHERE parent < {}", id));
+      break;
+  }
+}
+
+void ScriptWriter::AddTruncate(Script& s) {
+  switch (Below(6)) {
+    case 0: s.push_back("TRUNCATE journal_line"); break;
+    case 1: s.push_back("TRUNCATE items, pairs, bag RESTART IDENTITY"); break;
+    case 2: s.push_back("TRUNCATE parent CASCADE"); break;
+    case 3: s.push_back("TRUNCATE wide_default, wide_full"); break;
+    case 4:
+      AddItems(s);
+      s.push_back("TRUNCATE items");
+      AddItems(s);
+      AddItems(s);
+      break;
+    default:
+      AddBag(s);
+      s.push_back("TRUNCATE bag, child");
+      AddBag(s);
+      s.push_back("TRUNCATE bag");
+      AddBag(s);
+      break;
+  }
+}
+
+void ScriptWriter::AddEmpty(Script& s) {
+  switch (Below(5)) {
+    case 0: s.push_back("SELECT 1"); break;
+    case 1: s.push_back("SELECT txid_current()"); break;
+    case 2: s.push_back("SELECT pg_logical_emit_message(true, 'workload', 'inside')"); break;
+    case 3: s.push_back("SELECT pg_logical_emit_message(false, 'workload', 'outside')"); break;
+    default:
+      s.push_back(fmt::format("INSERT INTO unpublished VALUES ({}, 1) ON CONFLICT (id) DO UPDATE "
+                              "SET n = unpublished.n + 1",
+                              Id()));
+      break;
+  }
+}
+
+void ScriptWriter::AddChanges(Script& s, int count) {
+  for (int i = 0; i < count; ++i) {
+    const int kind = Below(100);
+    if (kind < 30) AddItems(s);
+    else if (kind < 40) AddPairs(s);
+    else if (kind < 60) AddWide(s);
+    else if (kind < 70) AddBag(s);
+    else if (kind < 80) AddTransfer(s);
+    else if (kind < 86) AddLines(s);
+    else if (kind < 94) AddFamily(s);
+    else if (kind < 96) AddTruncate(s);
+    else AddEmpty(s);
+  }
+}
+
+void ScriptWriter::AddSavepoints(Script& s, int depth) {
+  const auto name = fmt::format("s{}", depth);
+  s.push_back("SAVEPOINT " + name);
+  AddChanges(s, 1 + Below(3));
+  if (depth < 3 && Below(2) == 0) AddSavepoints(s, depth + 1);
+  if (Below(2) == 0) {
+    s.push_back("ROLLBACK TO SAVEPOINT " + name);
+    if (Below(2) == 0) AddChanges(s, 1);
+  } else {
+    s.push_back("RELEASE SAVEPOINT " + name);
+  }
+}
+
+std::vector<std::string> ScriptWriter::Next() {
+  Script s;
+  if (!waiting_.empty() && Below(2) == 0) {
+    s.push_back(fmt::format("{} PREPARED '{}'", Below(3) == 0 ? "ROLLBACK" : "COMMIT",
+                            waiting_.back()));
+    waiting_.pop_back();
+    return s;
+  }
+  const int kind = Below(100);
+  if (kind < 20) {
+    s = {"BEGIN"};
+    AddTransfer(s);
+    s.push_back("COMMIT");
+  } else if (kind < 55) {
+    AddChanges(s, 1);
+    if (s.size() > 1) {
+      s.insert(s.begin(), "BEGIN");
+      s.push_back("COMMIT");
+    }
+  } else {
+    s = {"BEGIN"};
+    AddChanges(s, Below(6));
+    for (int n = Below(3); n > 0; --n) AddSavepoints(s, 1);
+    AddChanges(s, Below(3));
+    const int end = Below(100);
+    if (end < 10) {
+      s.push_back("ROLLBACK");
+    } else if (end < 18 && waiting_.empty()) {
+      waiting_.push_back(fmt::format("workload_{}_{}", session_, ++prepared_));
+      s.push_back(fmt::format("PREPARE TRANSACTION '{}'", waiting_.back()));
+    } else {
+      s.push_back("COMMIT");
+    }
+  }
+  return s;
+}
+
+std::vector<std::string> ScriptWriter::NextLarge() {
+  Script s = {"BEGIN"};
+  const auto fill = fmt::format(
+      "INSERT INTO bulk SELECT i, 0, 'pad ' || i FROM generate_series(1, {}) i", kBulkRows);
+  const int kind = large_++ % 4;
+  if (kind == 0) {
+    s.push_back("DELETE FROM bulk");
+    s.push_back(fill);
+    s.push_back("UPDATE bulk SET n = n + 1 WHERE id % 2 = 0");
+    AddTransfer(s);
+  } else if (kind == 1) {
+    // Rows of one part are changed again in later ones, large values included.
+    AddChanges(s, 4);
+    const auto big = Large();
+    for (const char* t : {"wide_default", "wide_full", "wide_index"}) {
+      s.push_back(fmt::format("DELETE FROM {} WHERE id IN (1, 2, 1001) OR k IN (1, 2, 1001)", t));
+      s.push_back(fmt::format("INSERT INTO {0} VALUES (1, 1, 0, {1}, 'one'), (2, 2, 0, {1}, NULL)",
+                              t, big));
+    }
+    s.push_back("UPDATE bulk SET n = n + 1");
+    s.push_back("DELETE FROM bulk WHERE id % 10 = 0");
+    for (const char* t : {"wide_default", "wide_full", "wide_index"}) {
+      s.push_back(fmt::format("UPDATE {} SET n = n + 1", t));
+      s.push_back(fmt::format("UPDATE {} SET id = 1001, k = 1001 WHERE id = 1", t));
+    }
+    s.push_back("UPDATE bulk SET n = n + 1 WHERE id % 2 = 1");
+    s.push_back("INSERT INTO bulk SELECT i * 10, 5, 'again' FROM generate_series(1, 1000) i");
+    for (const char* t : {"wide_default", "wide_full", "wide_index"}) {
+      s.push_back(fmt::format("UPDATE {} SET n = n + 1, other = NULL WHERE id IN (2, 1001)", t));
+    }
+    AddChanges(s, 4);
+    AddTransfer(s);
+  } else if (kind == 2) {
+    // Every key changes, half of it is rolled back, a truncate stands between.
+    s.push_back("UPDATE bulk SET id = -id");
+    s.push_back("SAVEPOINT l");
+    s.push_back("UPDATE bulk SET n = n + 100");
+    AddChanges(s, 3);
+    s.push_back("ROLLBACK TO SAVEPOINT l");
+    AddChanges(s, 3);
+    s.push_back("TRUNCATE journal_line, bag");
+    AddBag(s);
+    s.push_back("UPDATE bulk SET n = n + 1 WHERE id % 2 = 0");
+    AddTransfer(s);
+  } else {
+    s.push_back("UPDATE bulk SET n = n + 1");
+    s.push_back("TRUNCATE bulk");
+    s.push_back(fill);
+    s.push_back("UPDATE bulk SET pad = 'new' WHERE id % 3 = 0");
+    AddTransfer(s);
+  }
+  s.push_back("COMMIT");
+  return s;
+}
+
+}  // namespace tidemark::oracle

@@ -1,0 +1,115 @@
+#include "tests/oracle/workload.h"
+
+#include <algorithm>
+#include <optional>
+#include <random>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "pg/connection.h"
+#include "tests/oracle/transaction_script.h"
+
+namespace tidemark::oracle {
+
+using base::Deadline;
+using base::Error;
+
+namespace {
+
+constexpr std::chrono::milliseconds kReconnectInterval{50};
+
+pg::Connection Open(const std::string& dsn) {
+  return pg::Connection::Open(
+      {.dsn = dsn,
+       .application_name = "workload",
+       .settings = {{"lock_timeout", "300ms"}, {"statement_timeout", "20s"}}},
+      Deadline::After(std::chrono::seconds(5)));
+}
+
+// What a session that lost its line had prepared would hold its locks for ever.
+void EndPrepared(pg::Connection& source, int session) {
+  const auto rows = source.Execute(
+      "SELECT gid FROM pg_prepared_xacts WHERE database = current_database() "
+      "AND starts_with(gid, $1)",
+      {"workload_" + std::to_string(session) + "_"});
+  for (int i = 0; i < rows.rows(); ++i) {
+    source.Execute("ROLLBACK PREPARED " + base::QuoteLiteral(rows.text(i, 0)));
+  }
+}
+
+}  // namespace
+
+Workload::Workload(WorkloadOptions options) : options_(std::move(options)) {
+  running_ = options_.sessions;
+  for (int i = 0; i < options_.sessions; ++i) {
+    threads_.emplace_back([this, i](std::stop_token stop) {
+      Run(i, stop);
+      --running_;
+      running_.notify_all();
+    });
+  }
+}
+
+Workload::~Workload() { Stop(); }
+
+void Workload::Stop() {
+  for (auto& thread : threads_) thread.request_stop();
+  for (auto& thread : threads_) {
+    if (thread.joinable()) thread.join();
+  }
+}
+
+bool Workload::Join(Deadline deadline) {
+  while (running_ > 0 && !deadline.passed()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  const bool ended = running_ == 0;
+  Stop();
+  return ended;
+}
+
+void Workload::Run(int session, const std::stop_token& stop) {
+  const uint64_t seed = options_.seed * 1000 + static_cast<uint64_t>(session);
+  ScriptWriter writer(seed, session);
+  std::minstd_rand pauses(static_cast<unsigned>(seed));
+  std::optional<pg::Connection> source;
+  const int large_every = std::max(1, (options_.transactions == 0 ? 400 : options_.transactions) / 5);
+  for (int n = 0; !stop.stop_requested() && (options_.transactions == 0 || n < options_.transactions);
+       ++n) {
+    const bool large = options_.large_transactions && session == 0 && n % large_every == large_every / 3;
+    const auto script = large ? writer.NextLarge() : writer.Next();
+    try {
+      if (!source || !source->IsOpen()) {
+        source.emplace(Open(options_.dsn));
+        EndPrepared(*source, session);
+      }
+      for (const auto& statement : script) source->Execute(statement);
+      ++committed_;
+    } catch (const Error& error) {
+      ++failed_;
+      spdlog::debug("workload: {}", error.Full());
+      try {
+        if (source && source->IsOpen() && !error.IsConnectionLoss()) {
+          source->Execute("ROLLBACK");
+        } else {
+          source.reset();
+          std::this_thread::sleep_for(kReconnectInterval);
+        }
+      } catch (const Error&) {
+        source.reset();
+      }
+    }
+    if (options_.pause_us_max > 0) {
+      std::this_thread::sleep_for(
+          std::chrono::microseconds(pauses() % static_cast<unsigned>(options_.pause_us_max)));
+    }
+  }
+  try {
+    if (!source || !source->IsOpen()) source.emplace(Open(options_.dsn));
+    EndPrepared(*source, session);
+  } catch (const Error& error) {
+    spdlog::debug("workload: {}", error.Full());
+  }
+}
+
+}  // namespace tidemark::oracle
