@@ -94,10 +94,13 @@ void MirrorJob::Run(std::stop_token stop) {
 }
 
 void MirrorJob::RunOnce(std::stop_token stop) {
-  refused_ = true;  // until the store is open and current
   auto store = temporal::OpenStore(options_.store_dsn, Deadline::After(kConnectMax), stop);
-  temporal::Migrate(store);
-  refused_ = false;
+  try {
+    temporal::Migrate(store);
+  } catch (const Error& error) {
+    refused_ = error.state() == base::kFeatureNotSupported;  // a store of another version
+    throw;
+  }
   const auto lease = temporal::Lease::Take(store, options_.name, stop);
   temporal::ResetPublishedTime(store);
   const auto journal =
@@ -212,7 +215,7 @@ void MirrorJob::Follow(pg::Connection& store, const temporal::Lease& lease,
   if (!one_by_one_until_.valid()) progress.SetFailure(std::nullopt);
   const Upkeep upkeep(options_.source_dsn, options_.store_dsn, journal.slot, progress);
   MirrorStream mirror(store, lease, journal, resume, std::move(datasets), types, progress,
-                      {.one_by_one_until = one_by_one_until_});
+                      {.one_by_one_until = one_by_one_until_, .history = options_.history});
   spdlog::info("following {} from {}", options_.name, resume.lsn.ToString());
   try {
     mirror.Run(stream, stop);

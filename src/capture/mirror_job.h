@@ -26,6 +26,7 @@ struct MirrorOptions {
   std::string slot;         // tidemark_<mirror>
   bool may_create_publication = true;
   int copy_workers = 0;     // 0: one per core, at most 8
+  temporal::HistoryLimits history;
 };
 
 /// The slot's name for a mirror: `tidemark_` and the name in lower case, other characters than

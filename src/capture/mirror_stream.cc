@@ -54,7 +54,7 @@ MirrorStream::MirrorStream(pg::Connection& store, const temporal::Lease& lease,
       progress_(&progress),
       limits_(limits),
       datasets_(std::move(datasets)),
-      applier_(store),
+      applier_(store, limits.history),
       tx_(resume.tx_last + 1),
       stored_(resume.lsn),
       received_(resume.received),
@@ -239,7 +239,9 @@ bool MirrorStream::BatchFull() const {
 }
 
 void MirrorStream::OpenStoreTransaction() {
-  if (!open_) open_.emplace(*store_);
+  if (open_) return;
+  open_.emplace(*store_);
+  applier_.BeginTransaction();
 }
 
 void MirrorStream::ApplyTable(Table& table) {

@@ -35,6 +35,7 @@ struct StreamLimits {
   /// Publish each upstream commit by itself, so that one that cannot be applied is found by name
   /// and everything before it is readable. Until the commit that ends beyond this position.
   base::Lsn one_by_one_until;
+  temporal::HistoryLimits history;
 };
 
 class MirrorStream {

@@ -164,6 +164,50 @@ TEST_F(TimeTravel, IsInlinedAndPrunesPartitionsByAConstantInstant) {
   EXPECT_THAT(Plan("SELECT * FROM t"), ::testing::Not(::testing::HasSubstr("Filter")));
 }
 
+TEST_F(TimeTravel, SealedPartitionsGiveTheSameAnswers) {
+  options_.history = {.rows_aimed = 50, .first_transactions = 10};
+  source_->Execute("CREATE TABLE t (id int PRIMARY KEY, n int); "
+                   "INSERT INTO t SELECT i, 0 FROM generate_series(1, 20) i");
+  Start();
+  CatchUp();
+  for (int n = 1; n <= 60; ++n) {
+    source_->Execute("UPDATE t SET n = " + std::to_string(n) + " WHERE id % 20 = " +
+                     std::to_string(n % 20));
+  }
+  CatchUp();
+  const std::string all =
+      "SELECT x, (SELECT string_agg(id || ':' || n, ',' ORDER BY id) FROM tidemark.as_of_tx(NULL::t, "
+      "x)) FROM generate_series(1, 61) x ORDER BY x";
+  const auto before = Rows(*store_, all);
+  {
+    // A snapshot from before keeps its answers while partitions are sealed beside it.
+    auto older = tests::Cluster::Shared().Connect(store_->Value("SELECT current_database()"));
+    pg::Transaction snapshot(older, "BEGIN ISOLATION LEVEL REPEATABLE READ");
+    older.Execute("SELECT 1 FROM t LIMIT 1");
+    const auto deadline = base::Deadline::After(8s);
+    while (!deadline.passed()) {
+      if (store_->Value("SELECT count(*) FROM tidemark.history_partition "
+                        "WHERE rewritten_by IS NOT NULL OR sealed") != "0") break;
+      std::this_thread::sleep_for(50ms);
+    }
+    EXPECT_EQ(Rows(older, all), before);
+  }
+  const auto deadline = base::Deadline::After(40s);
+  std::string open = "?";
+  while (!deadline.passed() && open != "0") {
+    open = store_->Value("SELECT count(*) FROM tidemark.history_partition p, tidemark.resume r "
+                         "WHERE NOT p.sealed AND p.tx_to <= r.tx_last");
+    std::this_thread::sleep_for(50ms);
+  }
+  EXPECT_EQ(open, "0") << "full partitions were not sealed";
+  EXPECT_NE(store_->Value("SELECT count(*) FROM tidemark.history_partition WHERE sealed"), "0");
+  EXPECT_EQ(Rows(*store_, all), before);
+  EXPECT_EQ(store_->Value("SELECT count(DISTINCT n) FROM (SELECT count(*) AS n FROM pg_index i JOIN "
+                          "pg_class c ON c.oid = i.indrelid WHERE c.relname ~ '^d[0-9]+_p[0-9]+$' "
+                          "GROUP BY c.oid) x"),
+            "1");
+}
+
 TEST_F(TimeTravel, LooksLikeTheSourceToItsCatalog) {
   source_->Execute(R"(
     CREATE TABLE p (id int PRIMARY KEY, name varchar(20) NOT NULL UNIQUE);

@@ -105,7 +105,8 @@ struct Applier::Statements {
   std::string truncate_to_history, truncate;
 };
 
-Applier::Applier(pg::Connection& store) : store_(&store), partitions_(store) {
+Applier::Applier(pg::Connection& store, HistoryLimits limits)
+    : store_(&store), partitions_(store, limits) {
   // Batches are joined to big tables by key or ctid: nested loops over an index, whatever the
   // statistics of a temporary table say.
   store_->Execute(R"sql(
@@ -379,7 +380,6 @@ void Applier::CopyVersions(Transition& transition, const Statements& sql) {
     return;
   }
   if (transition.closed().empty() && !any_new) return;
-  store_->Execute(fmt::format("DELETE FROM pg_temp.versions_{}", d.id));
   {
     RowStream rows(*store_, sql.copy_versions, sql.columns + 3);
     for (const auto& c : transition.closed()) write(rows, c.image, c.from, &c.to, nullptr, true);
@@ -405,13 +405,16 @@ void Applier::Apply(Transition& transition, int64_t tx_newest) {
   try {
     Statements& sql = For(d);
     partitions_.Cover(d, tx_newest);
+    if (!filled_.insert(d.id).second) {
+      // The second part of one transaction finds what the first part staged.
+      store_->Execute(fmt::format("DELETE FROM pg_temp.stage_{0}; DELETE FROM pg_temp.found_{0}; "
+                                  "DELETE FROM pg_temp.versions_{0}",
+                                  d.id));
+    }
     const bool any_base = std::any_of(transition.entries().begin(), transition.entries().end(),
                                       [](const auto& e) { return e.base; });
     int64_t to_history = static_cast<int64_t>(transition.closed().size());
     if (any_base) {
-      // A second flush in one transaction finds the temporary tables filled.
-      store_->Execute(
-          fmt::format("DELETE FROM pg_temp.stage_{0}; DELETE FROM pg_temp.found_{0}", d.id));
       const int64_t staged = Stage(transition, sql);
       base::KillPoint("apply.staged");
       const int64_t found = store_->ExecutePrepared(sql.find, {}).affected();

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "pg/connection.h"
@@ -18,8 +19,11 @@ namespace tidemark::temporal {
 class Applier {
  public:
   /// Borrows the connection and sets the planner up for keyed batches; use it for nothing else.
-  explicit Applier(pg::Connection& store);
+  Applier(pg::Connection& store, HistoryLimits limits);
   ~Applier();
+
+  /// A new transaction has begun on the connection: its temporary tables are empty.
+  void BeginTransaction() { filled_.clear(); }
 
   /// Applies and clears the transition. `tx_newest` is the newest tx in it. Throws XX001 when a
   /// row that must be there is not (naming relation and key), and whatever the store refuses.
@@ -40,6 +44,7 @@ class Applier {
   pg::Connection* store_;
   HistoryPartitions partitions_;
   std::map<int, std::unique_ptr<Statements>> statements_;
+  std::set<int> filled_;  // datasets whose temporary tables this transaction has used
 };
 
 }  // namespace tidemark::temporal

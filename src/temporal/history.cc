@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <string>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -13,9 +15,6 @@ using base::Error;
 
 namespace {
 
-// A partition of this many rows is rewritten in seconds and keeps plans short.
-constexpr int64_t kRowsAimed = 1'000'000;
-constexpr int64_t kFirstWidth = 65'536;
 constexpr int64_t kLeastWidth = 256;
 constexpr int64_t kMostWidth = int64_t{1} << 40;
 
@@ -44,13 +43,13 @@ FROM tidemark.history_partition p WHERE p.dataset = $1 ORDER BY p.number DESC LI
 void HistoryPartitions::Cover(const Dataset& dataset, int64_t tx) {
   Newest& newest = Load(dataset);
   if (tx < newest.to) return;
-  int64_t width = kFirstWidth;
+  int64_t width = limits_.first_transactions;
   if (newest.number > 0) {
     const int64_t last = newest.to - newest.from;
-    const double wanted =
-        static_cast<double>(last) * kRowsAimed / static_cast<double>(std::max<int64_t>(1, newest.rows));
+    const double wanted = static_cast<double>(last) * static_cast<double>(limits_.rows_aimed) /
+                          static_cast<double>(std::max<int64_t>(1, newest.rows));
     width = std::clamp(static_cast<int64_t>(std::min(wanted, 4.0 * static_cast<double>(last))),
-                       std::max(kLeastWidth, last / 4), kMostWidth);
+                       std::min(kLeastWidth, last), kMostWidth);
   }
   const Newest next{newest.number + 1, newest.to, std::max(newest.to + width, tx + 1), 0};
   const auto partition = fmt::format("tidemark_history.d{}_p{}", dataset.id, next.number);
@@ -73,42 +72,72 @@ void HistoryPartitions::Count(const Dataset& dataset, int64_t rows) {
   newest_[dataset.id].rows += rows;
 }
 
-bool SealOne(pg::Connection& store) {
-  const auto full = store.Execute(
+namespace {
+
+struct FullPartition {
+  std::string dataset, number, from, to, key;
+  bool rewritten;
+  std::string History() const { return "tidemark_history.d" + dataset; }
+  std::string Name() const { return fmt::format("{}_p{}", History(), number); }
+  std::string Sealed() const { return Name() + "_sealed"; }
+};
+
+std::optional<FullPartition> FindFull(pg::Connection& store) {
+  const auto rows = store.Execute(
       R"sql(
-SELECT p.dataset, p.number, p.tx_from, p.tx_to, d.keying = 'key',
-       (SELECT pg_catalog.string_agg(pg_catalog.quote_ident(k), ', ')
-        FROM pg_catalog.unnest(d.key_columns) AS k)
+SELECT p.dataset, p.number, p.tx_from, p.tx_to,
+       coalesce((SELECT pg_catalog.string_agg(pg_catalog.quote_ident(k), ', ')
+                 FROM pg_catalog.unnest(d.key_columns) AS k), ''),
+       p.rewritten_by IS NOT NULL
 FROM tidemark.history_partition p
 JOIN tidemark.dataset d ON d.id = p.dataset
 JOIN tidemark.resume r ON r.journal = d.journal
 WHERE NOT p.sealed AND p.tx_to <= r.tx_last ORDER BY p.dataset, p.number LIMIT 1
 )sql");
-  if (full.rows() == 0) return false;
-  const auto dataset = full.str(0, 0);
-  const auto number = full.str(0, 1);
-  const auto history = fmt::format("tidemark_history.d{}", dataset);
-  const auto partition = fmt::format("{}_p{}", history, number);
-  const auto sealed = fmt::format("{}_p{}_sealed", history, number);
-  const bool keyed = full.boolean(0, 4);
-  const auto key = full.str(0, 5);
-  {
-    pg::Transaction tx(store);
-    store.Execute(fmt::format(
-        R"sql(
+  if (rows.rows() == 0) return std::nullopt;
+  return FullPartition{rows.str(0, 0), rows.str(0, 1), rows.str(0, 2),
+                       rows.str(0, 3), rows.str(0, 4), rows.boolean(0, 5)};
+}
+
+void Rewrite(pg::Connection& store, const FullPartition& p) {
+  pg::Transaction tx(store);
+  store.Execute(fmt::format(
+      R"sql(
 DROP TABLE IF EXISTS {sealed};
 CREATE TABLE {sealed} (LIKE {history} INCLUDING DEFAULTS);
 INSERT INTO {sealed} SELECT * FROM {partition} ORDER BY _from{key_after};
 ALTER TABLE {sealed} ADD CONSTRAINT span CHECK (_to >= {from} AND _to < {to});
 CREATE INDEX ON {sealed} (_from)
 )sql",
-        fmt::arg("sealed", sealed), fmt::arg("history", history),
-        fmt::arg("partition", partition), fmt::arg("key_after", keyed ? ", " + key : ""),
-        fmt::arg("from", full.str(0, 2)), fmt::arg("to", full.str(0, 3))));
-    if (keyed) store.Execute(fmt::format("CREATE INDEX ON {} ({}, _to)", sealed, key));
-    std::move(tx).Commit();
+      fmt::arg("sealed", p.Sealed()), fmt::arg("history", p.History()),
+      fmt::arg("partition", p.Name()), fmt::arg("key_after", p.key.empty() ? "" : ", " + p.key),
+      fmt::arg("from", p.from), fmt::arg("to", p.to)));
+  if (!p.key.empty()) {
+    store.Execute(fmt::format("CREATE INDEX ON {} ({}, _to)", p.Sealed(), p.key));
   }
-  store.Execute("VACUUM (ANALYZE, FREEZE) " + sealed);
+  store.Execute(
+      "UPDATE tidemark.history_partition SET rewritten_by = pg_catalog.pg_current_xact_id() "
+      "WHERE dataset = $1 AND number = $2",
+      {p.dataset, p.number});
+  std::move(tx).Commit();
+}
+
+// A snapshot older than the rewrite would find the new partition empty. Frozen rows are seen by
+// every snapshot, and rows can be frozen only when no older snapshot is left.
+bool Freeze(pg::Connection& store, const FullPartition& p) {
+  store.Execute("VACUUM (FREEZE, ANALYZE) " + p.Sealed());
+  return store
+      .Execute(
+          R"sql(
+SELECT pg_catalog.age(c.relfrozenxid) < pg_catalog.age(p.rewritten_by::xid)
+FROM pg_catalog.pg_class c, tidemark.history_partition p
+WHERE c.oid = $1::regclass AND p.dataset = $2 AND p.number = $3
+)sql",
+          {p.Sealed(), p.dataset, p.number})
+      .boolean(0, 0);
+}
+
+bool SwapIn(pg::Connection& store, const FullPartition& p) {
   try {
     pg::Transaction tx(store);
     store.Execute(fmt::format(
@@ -119,19 +148,39 @@ ALTER TABLE {history} ATTACH PARTITION {sealed} FOR VALUES FROM ({from}) TO ({to
 ALTER TABLE {sealed} DROP CONSTRAINT span;
 DROP TABLE {partition};
 ALTER TABLE {sealed} RENAME TO d{dataset}_p{number};
-UPDATE tidemark.history_partition SET sealed = true WHERE dataset = {dataset} AND number = {number}
+UPDATE tidemark.history_partition SET sealed = true, rewritten_by = NULL
+WHERE dataset = {dataset} AND number = {number}
 )sql",
-        fmt::arg("history", history), fmt::arg("partition", partition), fmt::arg("sealed", sealed),
-        fmt::arg("from", full.str(0, 2)), fmt::arg("to", full.str(0, 3)),
-        fmt::arg("dataset", dataset), fmt::arg("number", number)));
+        fmt::arg("history", p.History()), fmt::arg("partition", p.Name()),
+        fmt::arg("sealed", p.Sealed()), fmt::arg("from", p.from), fmt::arg("to", p.to),
+        fmt::arg("dataset", p.dataset), fmt::arg("number", p.number)));
     std::move(tx).Commit();
+    return true;
   } catch (const Error& error) {
     if (error.state() != base::kLockNotAvailable) throw;
-    spdlog::debug("sealing {} waits for its readers", partition);
     return false;
   }
-  spdlog::debug("sealed {}", partition);
-  return true;
+}
+
+}  // namespace
+
+bool SealOne(pg::Connection& store) {
+  const auto partition = FindFull(store);
+  if (!partition) return false;
+  if (!partition->rewritten) Rewrite(store, *partition);
+  if (!Freeze(store, *partition)) {
+    spdlog::debug("sealing {} waits for older snapshots", partition->Name());
+    return false;
+  }
+  constexpr int kTries = 20;
+  for (int i = 0; i < kTries; ++i) {
+    if (SwapIn(store, *partition)) {
+      spdlog::debug("sealed {}", partition->Name());
+      return true;
+    }
+  }
+  spdlog::debug("sealing {} waits for its users", partition->Name());
+  return false;
 }
 
 }  // namespace tidemark::temporal

@@ -11,11 +11,17 @@
 
 namespace tidemark::temporal {
 
+struct HistoryLimits {
+  int64_t rows_aimed = 1'000'000;     // a partition of this size is rewritten in seconds
+  int64_t first_transactions = 65'536;  // how many txs the first partition covers
+};
+
 /// Keeps a partition ready for every tx that is about to be written. Belongs to one connection's
 /// transactions; after a rollback make a new one.
 class HistoryPartitions {
  public:
-  explicit HistoryPartitions(pg::Connection& store) : store_(&store) {}
+  HistoryPartitions(pg::Connection& store, HistoryLimits limits)
+      : store_(&store), limits_(limits) {}
   /// Makes sure that rows with _to <= tx have a partition. Cheap when they do.
   void Cover(const Dataset& dataset, int64_t tx);
   /// `rows` were written up to `tx`: decides how wide the next partition is.
@@ -29,12 +35,16 @@ class HistoryPartitions {
   };
   Newest& Load(const Dataset& dataset);
   pg::Connection* store_;
+  HistoryLimits limits_;
   std::map<int, Newest> newest_;
 };
 
-/// Rewrites one full, unsealed partition in _from order and swaps it in; readers wait at most a
-/// moment for the swap. False when there was nothing to seal or readers held it up. Uses its own
-/// transactions.
+/// Rewrites one full, unsealed partition in _from order and swaps it in. The swap waits until every
+/// snapshot that could not see the rewritten rows has ended, and holds readers up for a moment at
+/// most; both are tried again at the next call. False when there is nothing (more) to do now. Uses
+/// transactions of its own.
+///
+///     open ──► rewritten beside it (rewritten_by) ──► frozen ──► swapped in (sealed)
 bool SealOne(pg::Connection& store);
 
 }  // namespace tidemark::temporal

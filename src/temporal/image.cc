@@ -10,7 +10,9 @@ namespace tidemark::temporal {
 char* Arena::Allocate(size_t size) {
   if (blocks_.empty() || at_ + size > blocks_.back().size) {
     if (!blocks_.empty()) bytes_before_ += at_;
-    const size_t block = std::max(size, kBlockBytes);
+    const size_t usual = blocks_.empty() ? kFirstBlockBytes
+                                         : std::min(kBlockBytesMax, 2 * blocks_.back().size);
+    const size_t block = std::max(size, usual);
     blocks_.push_back({std::make_unique_for_overwrite<char[]>(block), block});
     at_ = 0;
   }
@@ -21,11 +23,8 @@ char* Arena::Allocate(size_t size) {
 
 void Arena::Clear() {
   if (!blocks_.empty()) {
-    if (blocks_.front().size == kBlockBytes) {
-      blocks_.resize(1);
-    } else {
-      blocks_.clear();
-    }
+    const bool keep = blocks_.front().size == kFirstBlockBytes;
+    blocks_.resize(keep ? 1 : 0);
   }
   at_ = 0;
   bytes_before_ = 0;

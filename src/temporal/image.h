@@ -25,7 +25,8 @@ class Arena {
   void Clear();
 
  private:
-  static constexpr size_t kBlockBytes = 1 << 20;
+  static constexpr size_t kFirstBlockBytes = 4 << 10;
+  static constexpr size_t kBlockBytesMax = 1 << 20;
   struct Block {
     std::unique_ptr<char[]> memory;
     size_t size;

@@ -56,7 +56,8 @@ struct ChangeStream::State {
   Lsn received;
   Lsn confirmed;
   bool reply_requested = false;
-  Deadline::Clock::time_point last_status{}, last_heard = Deadline::Clock::now();
+  Deadline::Clock::time_point last_status{}, last_keepalive{};
+  Deadline::Clock::time_point last_heard = Deadline::Clock::now();
   std::jthread reader;
 
   static pg::Connection Connect(const Options& options, std::stop_token stop) {
@@ -102,7 +103,7 @@ struct ChangeStream::State {
     const bool confirms = confirmed.value() != durable.load() && now - last_status >= kConfirmInterval;
     if (!quiet && !due && !confirms && !reply_requested) return;
     reply_requested = false;
-    SendStatus(quiet);
+    SendStatus(quiet || (due && now - last_keepalive >= kStatusInterval));
   }
 
   void PushChunk() {
@@ -130,6 +131,7 @@ struct ChangeStream::State {
       return;
     }
     const auto& alive = std::get<wire::PrimaryKeepalive>(message);
+    last_keepalive = last_heard;
     received = std::max(received, alive.wal_end);
     source_lsn = std::max(source_lsn.load(), alive.wal_end.value());
     reply_requested = reply_requested || alive.reply_requested;

@@ -179,6 +179,7 @@ CREATE TABLE tidemark.history_partition (
   tx_from bigint NOT NULL,
   tx_to bigint NOT NULL,
   sealed boolean NOT NULL DEFAULT false,
+  rewritten_by xid8,           -- the transaction that rewrote it in _from order, not yet swapped in
   PRIMARY KEY (dataset, number)
 );
 
