@@ -78,7 +78,7 @@ void Must(const std::vector<std::string>& command) {
 }  // namespace
 
 TemporaryFolder::TemporaryFolder() {
-  std::string name = "/tmp/tidemark-test-XXXXXX";
+  std::string name = (fs::temp_directory_path() / "tidemark-test-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
   path_ = name;
   if (::geteuid() == 0) {
@@ -95,7 +95,7 @@ TemporaryFolder::~TemporaryFolder() {
 }
 
 Cluster::Cluster(std::vector<std::string> settings, bool durable) {
-  std::string name = "/tmp/tidemark-pg-XXXXXX";
+  std::string name = (fs::temp_directory_path() / "tidemark-pg-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
   directory_ = name;
   if (::geteuid() == 0) {

@@ -36,7 +36,7 @@ class Program : public testing::Test {
     command.emplace_back(TIDEMARK_BINARY);
     command.insert(command.end(), arguments.begin(), arguments.end());
     Answer answer;
-    answer.code = Run(command, &answer.text);
+    answer.code = tests::Run(command, &answer.text);
     return answer;
   }
   void Write(const std::string& name, const std::string& text) {
@@ -73,7 +73,9 @@ int FreePort() { return TakenPort().port(); }
 
 TEST_F(Program, WrongCommandLinesAreUsageErrors) {
   EXPECT_EQ(Tidemark({}).code, 2);
-  EXPECT_EQ(Tidemark({"upp"}).code, 2);
+  EXPECT_EQ(Tidemark({"statsu"}).code, 2);
+  EXPECT_THAT(Tidemark({"statsu"}).text,
+              HasSubstr("unknown command \"statsu\", did you mean \"status\"?"));
   EXPECT_EQ(Tidemark({"wait"}).code, 2);
   EXPECT_EQ(Tidemark({"up", "--port", "70000"}).code, 2);
   EXPECT_EQ(Tidemark({"wait", "--lsn", "nonsense"}).code, 2);
@@ -225,7 +227,8 @@ class Up : public Program {
     up_ = ChildProcess::Start(
         {.command = {TIDEMARK_BINARY, "up", "--source", source_, "--data", Data(), "--port",
                      std::to_string(port_)},
-         .environment = {"PATH=/usr/bin:/bin", "TIDEMARK_ALLOW_VOLATILE_STORE=true"},
+         .environment = {"PATH=/usr/bin:/bin", "TIDEMARK_ALLOW_VOLATILE_STORE=true",
+                         "TIDEMARK_PG_BINDIR=" + ServerBinaries().string()},
          .folder = folder_.path(),
          .output_fd = log});
     ::close(log);
@@ -249,7 +252,7 @@ class Up : public Program {
   }
   Answer Psql(const std::string& line, const std::string& sql) {
     Answer answer;
-    answer.code = Run({"sh", "-c", line + " -XAtc \"$0\"", sql}, &answer.text);
+    answer.code = tests::Run({"sh", "-c", line + " -XAtc \"$0\"", sql}, &answer.text);
     return answer;
   }
   std::optional<base::ExitStatus> Stop(int signal) {

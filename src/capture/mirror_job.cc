@@ -205,6 +205,9 @@ void MirrorJob::Follow(pg::Connection& store, const temporal::Lease& lease,
     for (const auto& column : dataset.columns) type_oids.push_back(column.source_type);
   }
   const auto types = temporal::EnsureTypes(store, pg::LoadTypes(source, type_oids));
+  for (auto& dataset : datasets) {
+    for (auto& column : dataset.columns) column.binary = types.At(column.source_type).binary;
+  }
 
   source::ChangeStream stream({.dsn = options_.source_dsn,
                                .slot = journal.slot,

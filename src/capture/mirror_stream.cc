@@ -176,7 +176,7 @@ void MirrorStream::OnCommit(const pgoutput::Commit& commit) {
                                          : std::optional(commit.committed_at),
                       .origin = origin_});
   ++tx_;
-  if (BatchFull() || commit.end_lsn <= limits_.one_by_one_until) PublishPending();
+  if (BatchFull() || applied_ > 0 || commit.end_lsn <= limits_.one_by_one_until) PublishPending();
 }
 
 void MirrorStream::OnRelation(const pgoutput::Relation& relation) {
@@ -257,6 +257,7 @@ void MirrorStream::ApplyPending() {
   for (auto& [oid, table] : tables_) {
     if (!table->transition.empty()) ApplyTable(*table);
   }
+  applied_ += changes_;
   changes_ = 0;
   bytes_ = 0;
 }
@@ -296,6 +297,7 @@ void MirrorStream::PublishPending() {
   open_.reset();
   temporal::Publish(std::move(tx), *lease_, basis);
   commits_.clear();
+  applied_ = 0;
   stored_ = end;
   received_ = std::max(received_, end);
   received_time_ = last_source_time_;

@@ -91,6 +91,7 @@ class MirrorStream {
   std::vector<temporal::UpstreamCommit> commits_;
   std::optional<pg::Transaction> open_;
   size_t changes_ = 0, bytes_ = 0;  // gathered and not yet applied
+  size_t applied_ = 0;              // changes applied in parts and not yet published
   base::Timestamp extracted_from_;
 
   base::Lsn stored_;              // the end of the newest published commit

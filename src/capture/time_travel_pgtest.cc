@@ -8,6 +8,8 @@
 namespace tidemark::capture {
 namespace {
 
+using namespace std::chrono_literals;
+
 class TimeTravel : public tests::MirrorFixture {
  protected:
   // t(id, n) with versions n = 0 (first copy), 1, 2, 3, each in a basis of its own; bases_[i] is

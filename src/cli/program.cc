@@ -1,19 +1,34 @@
 #include "cli/program.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
-#include <iostream>
+#include <algorithm>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/error_text.h"
 #include "cli/stop_signals.h"
+#include "cli/yaml_reader.h"
 
 namespace tidemark::cli {
 
 namespace {
 
 constexpr const char* kVersion = "tidemark 0.1.0";
+
+/// What is wrong with the command line. CLI11 does not name a command that does not exist.
+std::string UsageText(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  const std::string word = argc > 1 ? argv[1] : "";
+  if (word.empty() || word.starts_with('-')) return error.what();
+  std::vector<std::string> names;
+  for (const auto* command : app.get_subcommands({})) names.push_back(command->get_name());
+  if (std::count(names.begin(), names.end(), word) > 0) return error.what();
+  const auto meant = Nearest(word, names);
+  return fmt::format("unknown command \"{}\"{}", word,
+                     meant.empty() ? "" : fmt::format(", did you mean \"{}\"?", meant));
+}
 
 }  // namespace
 
@@ -34,7 +49,8 @@ int Run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    std::cerr << "tidemark: error: " << error.what() << "\n  hint:    Run tidemark --help.\n";
+    fmt::print(stderr, "tidemark: error: {}\n  hint:    Run tidemark --help.\n",
+               UsageText(app, error, argc, argv));
     return static_cast<int>(ExitCode::kUsage);
   }
   base::OpenLog();

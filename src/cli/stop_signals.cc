@@ -5,10 +5,24 @@
 
 namespace tidemark::cli {
 
+namespace {
+
+/// nohup, and shells for their background jobs, have a signal ignored; that stays so.
+bool IsIgnored(int signal) {
+  struct sigaction now = {};
+  ::sigaction(signal, nullptr, &now);
+  return now.sa_handler == SIG_IGN;
+}
+
+}  // namespace
+
 // SIGUSR2 ends the waiting thread; nobody else sends it.
 StopSignals::StopSignals() {
   ::sigemptyset(&signals_);
-  for (const int signal : {SIGTERM, SIGINT, SIGUSR2}) ::sigaddset(&signals_, signal);
+  for (const int signal : {SIGTERM, SIGUSR2}) ::sigaddset(&signals_, signal);
+  for (const int signal : {SIGINT, SIGHUP}) {
+    if (!IsIgnored(signal)) ::sigaddset(&signals_, signal);
+  }
   ::pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
   waiter_ = std::thread([this] {

@@ -1,4 +1,4 @@
-// SIGTERM and SIGINT as a stop token. Made once, by main, before any other thread; a second signal
+// SIGTERM, SIGINT and SIGHUP as a stop token. Made once, by main, before any other thread; a second signal
 // ends the process at once.
 #pragma once
 

@@ -50,31 +50,45 @@ int32_t NumericModifier(const arrow::DecimalType& type) {
 std::shared_ptr<arrow::DataType> TypeOf(const PostgresColumn& column) {
   if (column.carry == Carry::kPostgres) return arrow::binary();
   switch (column.sent_as()) {
-    case kBool: return arrow::boolean();
-    case kInt2: return arrow::int16();
-    case kInt4: return arrow::int32();
-    case kInt8: return arrow::int64();
-    case kFloat4: return arrow::float32();
-    case kFloat8: return arrow::float64();
-    case kNumeric: return NumericType(column.modifier);
+    case kBool:
+      return arrow::boolean();
+    case kInt2:
+      return arrow::int16();
+    case kInt4:
+      return arrow::int32();
+    case kInt8:
+      return arrow::int64();
+    case kFloat4:
+      return arrow::float32();
+    case kFloat8:
+      return arrow::float64();
+    case kNumeric:
+      return NumericType(column.modifier);
     case kText:
     case kVarchar:
     case kBpchar:
     case kName:
     case kJson:
-    case kJsonb: return arrow::utf8();
-    case kDate: return arrow::date32();
-    case kTime: return arrow::time64(arrow::TimeUnit::MICRO);
-    case kTimestamp: return arrow::timestamp(arrow::TimeUnit::MICRO);
-    case kTimestamptz: return arrow::timestamp(arrow::TimeUnit::MICRO, "UTC");
-    case kInterval: return arrow::month_day_nano_interval();
-    case kUuid: return arrow::fixed_size_binary(kUuidSize);
-    default: break;
+    case kJsonb:
+      return arrow::utf8();
+    case kDate:
+      return arrow::date32();
+    case kTime:
+      return arrow::time64(arrow::TimeUnit::MICRO);
+    case kTimestamp:
+      return arrow::timestamp(arrow::TimeUnit::MICRO);
+    case kTimestamptz:
+      return arrow::timestamp(arrow::TimeUnit::MICRO, "UTC");
+    case kInterval:
+      return arrow::month_day_nano_interval();
+    case kUuid:
+      return arrow::fixed_size_binary(kUuidSize);
+    default:
+      break;
   }
   const uint32_t element = ElementOf(column.sent_as());
   if (element == 0) return arrow::binary();
-  return arrow::list(
-      FieldOf({.name = "item", .type = element, .modifier = column.modifier}));
+  return arrow::list(FieldOf({.name = "item", .type = element, .modifier = column.modifier}));
 }
 
 bool IsJson(uint32_t type) { return type == kJson || type == kJsonb; }
@@ -84,18 +98,42 @@ PostgresColumn ColumnWithoutMetadata(const arrow::Field& field) {
   PostgresColumn column{.name = field.name()};
   const std::shared_ptr<arrow::DataType> type = StorageOf(field.type());
   switch (type->id()) {
-    case arrow::Type::BOOL: column.type = kBool; break;
-    case arrow::Type::INT16: column.type = kInt2; break;
-    case arrow::Type::INT32: column.type = kInt4; break;
-    case arrow::Type::INT64: column.type = kInt8; break;
-    case arrow::Type::FLOAT: column.type = kFloat4; break;
-    case arrow::Type::DOUBLE: column.type = kFloat8; break;
-    case arrow::Type::STRING: column.type = kText; break;
-    case arrow::Type::BINARY: column.type = kBytea; break;
-    case arrow::Type::DATE32: column.type = kDate; break;
-    case arrow::Type::TIME64: column.type = kTime; break;
-    case arrow::Type::INTERVAL_MONTH_DAY_NANO: column.type = kInterval; break;
-    case arrow::Type::FIXED_SIZE_BINARY: column.type = kUuid; break;
+    case arrow::Type::BOOL:
+      column.type = kBool;
+      break;
+    case arrow::Type::INT16:
+      column.type = kInt2;
+      break;
+    case arrow::Type::INT32:
+      column.type = kInt4;
+      break;
+    case arrow::Type::INT64:
+      column.type = kInt8;
+      break;
+    case arrow::Type::FLOAT:
+      column.type = kFloat4;
+      break;
+    case arrow::Type::DOUBLE:
+      column.type = kFloat8;
+      break;
+    case arrow::Type::STRING:
+      column.type = kText;
+      break;
+    case arrow::Type::BINARY:
+      column.type = kBytea;
+      break;
+    case arrow::Type::DATE32:
+      column.type = kDate;
+      break;
+    case arrow::Type::TIME64:
+      column.type = kTime;
+      break;
+    case arrow::Type::INTERVAL_MONTH_DAY_NANO:
+      column.type = kInterval;
+      break;
+    case arrow::Type::FIXED_SIZE_BINARY:
+      column.type = kUuid;
+      break;
     case arrow::Type::TIMESTAMP:
       column.type = static_cast<const arrow::TimestampType&>(*type).timezone().empty()
                         ? kTimestamp
@@ -113,7 +151,8 @@ PostgresColumn ColumnWithoutMetadata(const arrow::Field& field) {
       column.modifier = element.modifier;
       break;
     }
-    default: break;
+    default:
+      break;
   }
   return column;
 }
@@ -152,7 +191,7 @@ std::shared_ptr<arrow::Field> FieldOf(const PostgresColumn& column) {
   if (column.modifier != -1) metadata->Append(kModifierKey, std::to_string(column.modifier));
   if (column.base_type != 0) metadata->Append(kBaseTypeOidKey, std::to_string(column.base_type));
   if (column.carry == Carry::kArrowType) {
-    const char* extension = column.sent_as() == kUuid    ? kUuidExtension
+    const char* extension = column.sent_as() == kUuid  ? kUuidExtension
                             : IsJson(column.sent_as()) ? kJsonExtension
                                                        : nullptr;
     if (extension != nullptr) {
@@ -184,8 +223,8 @@ PostgresColumn ColumnOf(const arrow::Field& field) {
   }
   if (column.type == 0) {
     throw base::Error(base::kFeatureNotSupported,
-                      fmt::format("field \"{}\" of type {} has no type in PostgreSQL",
-                                  field.name(), field.type()->ToString()));
+                      fmt::format("field \"{}\" of type {} has no type in PostgreSQL", field.name(),
+                                  field.type()->ToString()));
   }
   if (HoldsSameValues(field.type(), TypeOf(column))) return column;
   column.carry = Carry::kPostgres;

@@ -18,8 +18,8 @@ namespace tidemark::columnar {
 
 /// How a column's values stand in a batch.
 enum class Carry {
-  kArrowType,   // as the Arrow type of the table
-  kPostgres,    // as binary that is PostgreSQL's own binary value: holds every value of any type
+  kArrowType,  // as the Arrow type of the table
+  kPostgres,   // as binary that is PostgreSQL's own binary value: holds every value of any type
 };
 
 /// A column as pg_attribute and pg_type describe it.

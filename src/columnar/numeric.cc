@@ -14,8 +14,7 @@ namespace {
 constexpr base::SqlState kNumericOutOfRange{"22003"};
 constexpr base::SqlState kInvalidText{"22P02"};
 
-constexpr int kGroupDigits = 4;
-constexpr int kGroupEnd = 10000;
+constexpr int kGroupDigits = Numeric::kGroupDigits;
 constexpr int kPowers[kGroupDigits] = {1, 10, 100, 1000};
 constexpr uint16_t kPositive = 0x0000;
 constexpr uint16_t kNegative = 0x4000;
@@ -61,8 +60,8 @@ Numeric Numeric::Read(std::string_view value) {
   }
   if ((sign != kPositive && sign != kNegative) || numeric.scale_ > kScaleMax) {
     throw base::Error(base::kInvalidBinary,
-                      fmt::format("numeric with sign 0x{:04x} and scale {} in a binary value",
-                                  sign, numeric.scale_));
+                      fmt::format("numeric with sign 0x{:04x} and scale {} in a binary value", sign,
+                                  numeric.scale_));
   }
   numeric.negative_ = sign == kNegative;
   numeric.CheckForm();
@@ -115,8 +114,8 @@ void WriteNumeric(const DecimalDigits& value, std::string& out) {
   point -= static_cast<int64_t>(zeros);
   digits = digits.substr(0, digits.find_last_not_of('0') + 1);
   if (value.scale < 0 || value.scale > kScaleMax) {
-    throw base::Error(kNumericOutOfRange, fmt::format("numeric of scale {} out of range",
-                                                      value.scale));
+    throw base::Error(kNumericOutOfRange,
+                      fmt::format("numeric of scale {} out of range", value.scale));
   }
   const int scale = static_cast<int>(value.scale);
   if (digits.empty()) return WriteHeader(0, 0, kPositive, scale, out);
@@ -155,8 +154,8 @@ void WriteNumericText(std::string_view text, std::string& out) {
   const std::string_view fraction = number.substr(std::min(point + 1, number.size()));
   if (whole.empty() || !AllDigits(whole) || !AllDigits(fraction)) {
     constexpr size_t kShown = 40;
-    throw base::Error(kInvalidText, fmt::format("invalid text for numeric: \"{}\"",
-                                                text.substr(0, kShown)));
+    throw base::Error(kInvalidText,
+                      fmt::format("invalid text for numeric: \"{}\"", text.substr(0, kShown)));
   }
   std::string digits(whole);
   digits += fraction;

@@ -12,9 +12,12 @@
 namespace tidemark::columnar {
 
 /// A numeric value over bytes that it borrows. Either special (NaN, infinity) or
-/// sign × Σ group(i) × 10000^(weight - i), shown with `scale` digits behind the point.
+/// sign × Σ group(i) × kGroupEnd^(weight - i), shown with `scale` digits behind the point.
 class Numeric {
  public:
+  static constexpr int kGroupDigits = 4;
+  static constexpr int kGroupEnd = 10000;
+
   /// Throws 22P03 for bytes that no server sends: wrong length, a group above 9999, groups of
   /// zeros at an end, digits behind the scale, a negative zero. So one value has one form.
   static Numeric Read(std::string_view value);
@@ -30,7 +33,7 @@ class Numeric {
     return wire::LoadBigEndian<int16_t>(bytes_.data() + static_cast<size_t>(at) * sizeof(int16_t));
   }
   /// The power of ten of the last group's last digit.
-  int last_exponent() const { return 4 * (weight_ - groups() + 1); }
+  int last_exponent() const { return kGroupDigits * (weight_ - groups() + 1); }
 
   /// As numeric_out writes it, all digits of the scale included.
   std::string Text() const;

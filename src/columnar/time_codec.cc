@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "base/error.h"
 #include "columnar/fixed_codec.h"
 #include "columnar/type_oid.h"
 
@@ -121,12 +122,17 @@ struct Interval {
 
 std::unique_ptr<ValueCodec> MakeTimeCodec(uint32_t type) {
   switch (type) {
-    case kDate: return std::make_unique<FixedCodec<Date>>();
-    case kTime: return std::make_unique<FixedCodec<Time>>();
+    case kDate:
+      return std::make_unique<FixedCodec<Date>>();
+    case kTime:
+      return std::make_unique<FixedCodec<Time>>();
     case kTimestamp:
-    case kTimestamptz: return std::make_unique<FixedCodec<Timestamp>>();
-    case kInterval: return std::make_unique<FixedCodec<Interval>>();
-    default: return nullptr;
+    case kTimestamptz:
+      return std::make_unique<FixedCodec<Timestamp>>();
+    case kInterval:
+      return std::make_unique<FixedCodec<Interval>>();
+    default:
+      return nullptr;
   }
 }
 

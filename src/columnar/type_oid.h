@@ -34,11 +34,10 @@ struct ArrayType {
   uint32_t array;
 };
 inline constexpr ArrayType kArrayTypes[] = {
-    {kBool, 1000},      {kBytea, 1001},     {kName, 1003},        {kInt8, 1016},
-    {kInt2, 1005},      {kInt4, 1007},      {kText, 1009},        {kJson, 199},
-    {kFloat4, 1021},    {kFloat8, 1022},    {kBpchar, 1014},      {kVarchar, 1015},
-    {kDate, 1182},      {kTime, 1183},      {kTimestamp, 1115},   {kTimestamptz, 1185},
-    {kInterval, 1187},  {kNumeric, 1231},   {kUuid, 2951},        {kJsonb, 3807},
+    {kBool, 1000},        {kBytea, 1001},    {kName, 1003},    {kInt8, 1016},   {kInt2, 1005},
+    {kInt4, 1007},        {kText, 1009},     {kJson, 199},     {kFloat4, 1021}, {kFloat8, 1022},
+    {kBpchar, 1014},      {kVarchar, 1015},  {kDate, 1182},    {kTime, 1183},   {kTimestamp, 1115},
+    {kTimestamptz, 1185}, {kInterval, 1187}, {kNumeric, 1231}, {kUuid, 2951},   {kJsonb, 3807},
 };
 
 /// The element type of `array`; 0 if it is no array of a type of the list above.

@@ -23,6 +23,7 @@ std::string OneLine(const char* text) {
   std::string line = text == nullptr ? "" : text;
   while (!line.empty() && (line.back() == '\n' || line.back() == ' ')) line.pop_back();
   std::replace(line.begin(), line.end(), '\n', ' ');
+  std::erase(line, '\t');
   return line;
 }
 

@@ -99,7 +99,7 @@ struct Applier::Statements {
   std::string fetch_kept;
   std::string to_history;
   std::string remove;
-  std::string replace;
+  std::string replace, replace_keeping;  // without and with values that stay
   std::string copy_history, copy_current;
   std::string copy_versions, versions_to_history, versions_to_current;  // not all binary
   std::string truncate_to_history, truncate;
@@ -130,21 +130,26 @@ Applier::Statements& Applier::For(const Dataset& d) {
   const std::string found = fmt::format("pg_temp.found_{}", d.id);
   const std::string versions = fmt::format("pg_temp.versions_{}", d.id);
   const std::string names = d.ColumnList();
+  // In the temporary tables columns go by their place (c1, c2, …), so that none can be called like
+  // one of ours.
+  const auto place = [](size_t i) { return fmt::format("c{}", i + 1); };
   const auto separated = [](const std::string& list) { return list.empty() ? list : list + ", "; };
 
   // A column whose type has no binary form travels as text and is cast here.
-  std::string definitions, values, stage_values, sets;
+  std::string definitions, places, values, sets, sets_keeping;
   for (size_t i = 0; i < d.columns.size(); ++i) {
     const auto& column = d.columns[i];
     const auto name = QuoteIdentifier(column.name);
     const auto cast = column.binary ? "" : "::" + column.type_sql;
     const auto comma = i == 0 ? "" : ", ";
-    definitions += fmt::format("{}{} {}", comma, name, column.binary ? column.type_sql : "text");
-    values += fmt::format("{}v.{}{}", comma, name, cast);
-    sets += fmt::format(
+    definitions += fmt::format("{}{} {}", comma, place(i), column.binary ? column.type_sql : "text");
+    places += comma + place(i);
+    values += fmt::format("{}v.{}{}", comma, place(i), cast);
+    sets += fmt::format("{}{} = l.{}{}", comma, name, place(i), cast);
+    sets_keeping += fmt::format(
         "{0}{1} = CASE WHEN l._kept IS NOT NULL AND pg_catalog.get_bit(l._kept, {2}) = 1 "
-        "THEN c.{1} ELSE l.{1}{3} END",
-        comma, name, i, cast);
+        "THEN c.{1} ELSE l.{3}{4} END",
+        comma, name, i, place(i), cast);
   }
   const auto defined = separated(definitions);
   const bool multiset = d.keying == Keying::kMultiset;
@@ -162,15 +167,17 @@ CREATE TEMPORARY TABLE IF NOT EXISTS versions_{id} (
       fmt::arg("id", d.id), fmt::arg("defined", defined));
   s->copy_stage = fmt::format(
       "COPY {} ({}_ord, _op, _close, _new, _kept, _wanted, _hash) FROM STDIN (FORMAT binary)",
-      stage, separated(names));
+      stage, separated(places));
 
   std::string match;
-  for (const auto& key : d.key_columns) {
-    const auto name = QuoteIdentifier(key);
-    const auto column = std::find_if(d.columns.begin(), d.columns.end(),
-                                     [&](const auto& c) { return c.name == key; });
-    match += fmt::format("{}c.{} = s.{}{}", match.empty() ? "" : " AND ", name, name,
-                         column->binary ? "" : "::" + column->type_sql);
+  std::string shown = d.key_columns.empty() ? "'the whole row'" : "";
+  for (const size_t i : d.KeyPositions()) {
+    const auto& column = d.columns[i];
+    match += fmt::format("{}c.{} = s.{}{}", match.empty() ? "" : " AND ",
+                         QuoteIdentifier(column.name), place(i),
+                         column.binary ? "" : "::" + column.type_sql);
+    shown += fmt::format("{}{} || coalesce(s.{}::text, 'null')", shown.empty() ? "" : " || ', ' || ",
+                         base::QuoteLiteral(base::DisplayIdentifier(column.name) + "="), place(i));
   }
   if (multiset) {
     s->find = fmt::format(
@@ -188,15 +195,6 @@ JOIN LATERAL (SELECT k.ctid AS _ctid FROM {current} k WHERE k._hash = n._hash
     s->find = fmt::format(
         "INSERT INTO {} SELECT s.*, c.ctid FROM {} s JOIN {} c ON {} ORDER BY c.ctid", found,
         stage, current, match.empty() ? "false" : match);
-  }
-  std::string shown = "'the whole row'";
-  if (!d.key_columns.empty()) {
-    shown.clear();
-    for (const auto& key : d.key_columns) {
-      shown += fmt::format("{}'{}=' || coalesce(s.{}::text, 'null')",
-                           shown.empty() ? "" : " || ', ' || ", base::DisplayIdentifier(key),
-                           QuoteIdentifier(key));
-    }
   }
   s->find_missing = fmt::format(
       "SELECT {} FROM {} s WHERE NOT EXISTS (SELECT FROM {} l WHERE l._ord = s._ord) "
@@ -216,15 +214,16 @@ JOIN LATERAL (SELECT k.ctid AS _ctid FROM {current} k WHERE k._hash = n._hash
       history, separated(names), separated(d.ColumnList("c.")), found, current);
   s->remove = fmt::format("DELETE FROM {} c USING {} l WHERE c.ctid = l._ctid AND l._op = 'd'",
                           current, found);
-  s->replace = fmt::format(
-      "UPDATE {} c SET {}_from = l._new FROM {} l WHERE c.ctid = l._ctid AND l._op = 'u'", current,
-      separated(sets), found);
+  constexpr const char* kReplace =
+      "UPDATE {} c SET {}_from = l._new FROM {} l WHERE c.ctid = l._ctid AND l._op = 'u'";
+  s->replace = fmt::format(kReplace, current, separated(sets), found);
+  s->replace_keeping = fmt::format(kReplace, current, separated(sets_keeping), found);
   s->copy_history = fmt::format("COPY {} ({}_from, _to) FROM STDIN (FORMAT binary)", history,
                                 separated(names));
   s->copy_current = fmt::format("COPY {} ({}_from{}) FROM STDIN (FORMAT binary)", current,
                                 separated(names), multiset ? ", _hash" : "");
   s->copy_versions = fmt::format("COPY {} ({}_from, _to, _hash) FROM STDIN (FORMAT binary)",
-                                 versions, separated(names));
+                                 versions, separated(places));
   s->versions_to_history = fmt::format(
       "INSERT INTO {} ({}_from, _to) SELECT {}v._from, v._to FROM {} v WHERE v._to IS NOT NULL",
       history, separated(names), separated(values), versions);
@@ -241,7 +240,7 @@ JOIN LATERAL (SELECT k.ctid AS _ctid FROM {current} k WHERE k._hash = n._hash
   return *(slot = std::move(s));
 }
 
-int64_t Applier::Stage(Transition& transition, const Statements& sql) {
+Applier::Staged Applier::Stage(Transition& transition, const Statements& sql) {
   const Dataset& d = transition.dataset();
   const auto key_positions = d.KeyPositions();
   auto& entries = transition.entries();
@@ -255,17 +254,23 @@ int64_t Applier::Stage(Transition& transition, const Statements& sql) {
     }
   }
   RowStream rows(*store_, sql.copy_stage, sql.columns + 7);
-  int64_t staged = 0;
-  std::string kept;
+  // In the order of the key, neighbours in the index are looked up one after the other.
+  std::vector<uint32_t> order;
   for (uint32_t i = 0; i < entries.size(); ++i) {
+    if (entries[i].base) order.push_back(i);
+  }
+  std::sort(order.begin(), order.end(),
+            [&](uint32_t a, uint32_t b) { return entries[a].key < entries[b].key; });
+  Staged staged{.rows = static_cast<int64_t>(order.size())};
+  std::string kept;
+  for (const uint32_t i : order) {
     const auto& entry = entries[i];
-    if (!entry.base) continue;
-    ++staged;
     const bool replaced = entry.live && d.keying == Keying::kKey;
     auto& writer = rows.Begin();
     auto& out = rows.buffer();
     const bool kept_here = replaced && entry.image.has_kept && entry.kept_from == i;
     kept.assign((sql.columns + 7) / 8, '\0');
+    staged.keeps = staged.keeps || kept_here;
     // A live image that needs another row's values is written later, once they are known.
     const bool later = replaced && entry.image.has_kept && !kept_here;
     if (replaced && !later) {
@@ -278,6 +283,7 @@ int64_t Applier::Stage(Transition& transition, const Statements& sql) {
         writer.WriteField(field.length < 0 ? wire::CopyField{} : wire::CopyField{field.value});
       }
     }
+    (replaced && !later ? staged.replaces : staged.removes) = true;
     WriteI32(out, static_cast<int32_t>(i));
     writer.WriteField(replaced && !later ? "u" : "d");
     writer.WriteI64(entry.base_closed);
@@ -407,26 +413,27 @@ void Applier::Apply(Transition& transition, int64_t tx_newest) {
     partitions_.Cover(d, tx_newest);
     if (!filled_.insert(d.id).second) {
       // The second part of one transaction finds what the first part staged.
-      store_->Execute(fmt::format("DELETE FROM pg_temp.stage_{0}; DELETE FROM pg_temp.found_{0}; "
-                                  "DELETE FROM pg_temp.versions_{0}",
-                                  d.id));
+      store_->Execute(fmt::format(
+          "TRUNCATE pg_temp.stage_{0}, pg_temp.found_{0}, pg_temp.versions_{0}", d.id));
     }
     const bool any_base = std::any_of(transition.entries().begin(), transition.entries().end(),
                                       [](const auto& e) { return e.base; });
     int64_t to_history = static_cast<int64_t>(transition.closed().size());
     if (any_base) {
-      const int64_t staged = Stage(transition, sql);
+      const Staged staged = Stage(transition, sql);
       base::KillPoint("apply.staged");
       const int64_t found = store_->ExecutePrepared(sql.find, {}).affected();
-      if (found < staged) ThrowMissing(d, sql);
-      if (found > staged) {
+      if (found < staged.rows) ThrowMissing(d, sql);
+      if (found > staged.rows) {
         throw Error(base::kDataCorrupted,
                     fmt::format("{} has more than one row under one key", d.name.Display()));
       }
       FetchKept(transition, sql);
       to_history += store_->ExecutePrepared(sql.to_history, {}).affected();
-      store_->ExecutePrepared(sql.remove, {});
-      if (d.keying == Keying::kKey) store_->ExecutePrepared(sql.replace, {});
+      if (staged.removes) store_->ExecutePrepared(sql.remove, {});
+      if (staged.replaces) {
+        store_->ExecutePrepared(staged.keeps ? sql.replace_keeping : sql.replace, {});
+      }
     }
     CopyVersions(transition, sql);
     partitions_.Count(d, to_history);

@@ -36,7 +36,11 @@ class Applier {
  private:
   struct Statements;
   Statements& For(const Dataset& dataset);
-  int64_t Stage(Transition& transition, const Statements& sql);
+  struct Staged {
+    int64_t rows = 0;
+    bool removes = false, replaces = false, keeps = false;
+  };
+  Staged Stage(Transition& transition, const Statements& sql);
   void FetchKept(Transition& transition, const Statements& sql);
   void CopyVersions(Transition& transition, const Statements& sql);
   [[noreturn]] void ThrowMissing(const Dataset& dataset, const Statements& sql);

@@ -121,12 +121,9 @@ FROM tidemark.dataset d WHERE d.journal = $1 AND d.tx_dropped IS NULL ORDER BY d
   }
   const auto columns = store.Execute(
       R"sql(
-SELECT c.dataset, c.number, c.name, c.source_type, c.type_modifier, c.type_sql,
-       t.typsend <> 0 AND t.typreceive <> 0
+SELECT c.dataset, c.number, c.name, c.source_type, c.type_modifier, c.type_sql
 FROM tidemark.dataset d
 JOIN tidemark.dataset_column c ON c.dataset = d.id AND c.tx_to IS NULL
-LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = d.relid AND a.attname = c.name
-LEFT JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
 WHERE d.journal = $1 AND d.tx_dropped IS NULL ORDER BY c.dataset, c.position
 )sql",
       {std::to_string(journal)});
@@ -137,7 +134,6 @@ WHERE d.journal = $1 AND d.tx_dropped IS NULL ORDER BY c.dataset, c.position
     c.source_type = static_cast<pg::Oid>(columns.int64(i, 3));
     c.type_modifier = static_cast<int>(columns.int64(i, 4));
     c.type_sql = columns.str(i, 5);
-    c.binary = columns.is_null(i, 6) || columns.boolean(i, 6);
     datasets[place.at(static_cast<int>(columns.int64(i, 0)))].columns.push_back(std::move(c));
   }
   return datasets;

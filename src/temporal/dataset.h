@@ -52,7 +52,8 @@ struct Dataset {
 
 /// Registers the dataset (unattached) and its columns with tx_from 1; sets `id`.
 void StoreDataset(pg::Connection& store, Dataset& dataset);
-/// The datasets of a journal, attached or not, by id.
+/// The datasets of a journal, attached or not, by id. Whether a column travels as bytes is not
+/// kept: TypeMap::At(source_type).binary says so anew.
 std::vector<Dataset> LoadDatasets(pg::Connection& store, int journal);
 /// Removes the rows of datasets that never got attached.
 void ForgetUnattached(pg::Connection& store, int journal);

@@ -148,7 +148,6 @@ void CreateHistory(pg::Connection& store, const Dataset& dataset, const pg::Rela
     store.Execute(fmt::format("CREATE INDEX d{}_key_to ON {} ({}, _to)", dataset.id, history,
                               QuotedList(dataset.key_columns)));
   }
-  store.Execute(fmt::format("CREATE INDEX d{}_from ON {} (_from)", dataset.id, history));
 }
 
 // The period columns' names, with leading underscores until none is a column of the table.

@@ -1,7 +1,6 @@
 #include "tests/oracle/witness.h"
 
-#include <fmt/format.h>
-
+#include <algorithm>
 #include <stdexcept>
 
 #include "base/error.h"

@@ -2,6 +2,7 @@
 // read to its end now and then. Keeps every commit. One thread.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "base/identifier.h"
 #include "base/log.h"
 #include "pg/connection.h"
 #include "tests/oracle/transaction_script.h"
@@ -40,13 +41,8 @@ void EndPrepared(pg::Connection& source, int session) {
 }  // namespace
 
 Workload::Workload(WorkloadOptions options) : options_(std::move(options)) {
-  running_ = options_.sessions;
   for (int i = 0; i < options_.sessions; ++i) {
-    threads_.emplace_back([this, i](std::stop_token stop) {
-      Run(i, stop);
-      --running_;
-      running_.notify_all();
-    });
+    threads_.emplace_back([this, i](std::stop_token stop) { Run(i, stop); });
   }
 }
 
@@ -59,13 +55,12 @@ void Workload::Stop() {
   }
 }
 
-bool Workload::Join(Deadline deadline) {
-  while (running_ > 0 && !deadline.passed()) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+bool Workload::Do(int transactions, Deadline deadline) {
+  const int goal = committed_ + transactions;
+  while (committed_ < goal && !deadline.passed()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  const bool ended = running_ == 0;
-  Stop();
-  return ended;
+  return committed_ >= goal;
 }
 
 void Workload::Run(int session, const std::stop_token& stop) {
@@ -73,11 +68,14 @@ void Workload::Run(int session, const std::stop_token& stop) {
   ScriptWriter writer(seed, session);
   std::minstd_rand pauses(static_cast<unsigned>(seed));
   std::optional<pg::Connection> source;
-  const int large_every = std::max(1, (options_.transactions == 0 ? 400 : options_.transactions) / 5);
-  for (int n = 0; !stop.stop_requested() && (options_.transactions == 0 || n < options_.transactions);
-       ++n) {
-    const bool large = options_.large_transactions && session == 0 && n % large_every == large_every / 3;
+  for (int n = 1; !stop.stop_requested(); ++n) {
+    const bool large = session == 0 && options_.large_every > 0 && n % options_.large_every == 0;
     const auto script = large ? writer.NextLarge() : writer.Next();
+    if (calm_ && std::any_of(script.begin(), script.end(), [](const auto& statement) {
+          return statement.starts_with("TRUNCATE");
+        })) {
+      continue;
+    }
     try {
       if (!source || !source->IsOpen()) {
         source.emplace(Open(options_.dsn));

@@ -1,7 +1,7 @@
 // A random workload for the tables of tables.h: several sessions at once, each with its own seed,
 // each transaction made of random changes, savepoints, truncates, key changes and large values.
 // Transactions that fail (deadlock, lost connection, duplicate key) are given up and the session
-// goes on; a lost connection is opened again.
+// goes on; a lost connection is opened again. Runs until it is stopped.
 #pragma once
 
 #include <atomic>
@@ -18,9 +18,8 @@ struct WorkloadOptions {
   std::string dsn;
   uint64_t seed = 1;
   int sessions = 4;
-  int transactions = 300;          // of each session; 0: until stopped
-  bool large_transactions = true;  // beyond one batch of the mirror: of the first session
-  int pause_us_max = 0;            // between two transactions of a session
+  int large_every = 60;   // of the first session: more changes than a batch of the mirror; 0: none
+  int pause_us_max = 0;   // between two transactions of a session
 };
 
 class Workload {
@@ -32,10 +31,12 @@ class Workload {
   Workload(const Workload&) = delete;
   Workload& operator=(const Workload&) = delete;
 
-  /// Waits until all sessions have ended; false when the deadline passed.
-  bool Join(base::Deadline deadline);
-  /// Ends the sessions after their transaction.
+  /// Ends the sessions after their transactions.
   void Stop();
+  /// Waits until that many more transactions have been done; false when the deadline passed.
+  bool Do(int transactions, base::Deadline deadline);
+  /// Without truncates: a table that is truncated all the time cannot be copied.
+  void Calm(bool calm) { calm_ = calm; }
   int committed() const { return committed_; }
   int failed() const { return failed_; }
 
@@ -43,7 +44,8 @@ class Workload {
   void Run(int session, const std::stop_token& stop);
 
   WorkloadOptions options_;
-  std::atomic<int> committed_{0}, failed_{0}, running_{0};
+  std::atomic<int> committed_{0}, failed_{0};
+  std::atomic<bool> calm_{false};
   std::vector<std::jthread> threads_;
 };
 

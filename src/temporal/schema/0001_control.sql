@@ -103,6 +103,8 @@ CREATE UNIQUE INDEX basis_journal_tx ON tidemark.basis_journal (journal, tx_last
 CREATE SEQUENCE tidemark.published_time AS bigint MINVALUE 0 START 0;
 
 -- One narrow row per upstream commit. Its basis is the first of its journal with tx_last >= tx.
+-- Positions and source times grow with tx, so they are found by halving, without indexes of their
+-- own: writing this row is a large part of what a small commit costs.
 CREATE TABLE tidemark.tx (
   journal integer NOT NULL,
   xid xid,
@@ -113,8 +115,6 @@ CREATE TABLE tidemark.tx (
   origin text,                        -- replication origin, only where there is one
   PRIMARY KEY (journal, tx)
 );
-CREATE INDEX tx_end_lsn ON tidemark.tx (journal, end_lsn, tx);
-CREATE INDEX tx_source_time ON tidemark.tx (journal, source_time, tx);
 
 -- The state of each dataset after its newest publish.
 CREATE TABLE tidemark.version (

@@ -121,6 +121,35 @@ BEGIN
 END
 $$;
 
+-- The newest tx whose commit ended at or before a position, or whose source time is not later than
+-- an instant (exactly one of the two is given); NULL if there is none.
+CREATE FUNCTION tidemark.tx_by_halving(journal_id integer, up_to_lsn pg_lsn,
+                                       up_to_time timestamptz) RETURNS bigint
+LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
+DECLARE
+  low bigint;   -- every tx below it is in
+  high bigint;  -- no tx from here on is in
+  middle bigint;
+  found tidemark.tx;
+BEGIN
+  SELECT t.tx INTO low FROM tidemark.tx t WHERE t.journal = journal_id ORDER BY t.tx LIMIT 1;
+  SELECT t.tx + 1 INTO high FROM tidemark.tx t
+  WHERE t.journal = journal_id ORDER BY t.tx DESC LIMIT 1;
+  WHILE low < high LOOP
+    middle := low + (high - low) / 2;
+    SELECT * INTO found FROM tidemark.tx t
+    WHERE t.journal = journal_id AND t.tx >= middle ORDER BY t.tx LIMIT 1;
+    IF found.end_lsn <= up_to_lsn OR found.source_time <= up_to_time THEN
+      low := found.tx + 1;
+    ELSE
+      high := middle;
+    END IF;
+  END LOOP;
+  RETURN (SELECT t.tx FROM tidemark.tx t
+          WHERE t.journal = journal_id AND t.tx < low ORDER BY t.tx DESC LIMIT 1);
+END
+$$;
+
 -- The newest tx whose source time is not later than an instant of the source's clock.
 CREATE FUNCTION tidemark.tx_at_source(relation regclass, instant timestamptz) RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
@@ -141,9 +170,7 @@ BEGIN
   END IF;
   RETURN tidemark.checked_tx(
     d,
-    (SELECT t.tx FROM tidemark.tx t
-     WHERE t.journal = d.journal AND t.source_time <= instant
-     ORDER BY t.source_time DESC, t.tx DESC LIMIT 1),
+    tidemark.tx_by_halving(d.journal, NULL, instant),
     'instant ' || instant::text);
 END
 $$;
@@ -168,9 +195,7 @@ BEGIN
   END IF;
   RETURN tidemark.checked_tx(
     d,
-    (SELECT t.tx FROM tidemark.tx t
-     WHERE t.journal = d.journal AND t.end_lsn <= "position"
-     ORDER BY t.end_lsn DESC, t.tx DESC LIMIT 1),
+    tidemark.tx_by_halving(d.journal, "position", NULL),
     'position ' || "position"::text);
 END
 $$;
@@ -256,9 +281,7 @@ BEGIN
     RETURN tidemark.visible_journal_tx(journal_id,
                                        tidemark.journal_tx_at(journal_id, instant, true));
   END IF;
-  RETURN coalesce((SELECT t.tx FROM tidemark.tx t
-                   WHERE t.journal = journal_id AND t.source_time <= instant
-                   ORDER BY t.source_time DESC, t.tx DESC LIMIT 1), 0);
+  RETURN coalesce(tidemark.tx_by_halving(journal_id, NULL, instant), 0);
 END
 $$;
 

@@ -1,0 +1,38 @@
+// The capturing process of the crash tests: one mirror, until SIGTERM or death.
+//   follower NAME SOURCE_DSN STORE_DSN
+#include <spdlog/spdlog.h>
+
+#include <csignal>
+#include <cstdio>
+#include <thread>
+
+#include "base/error.h"
+#include "capture/mirror_job.h"
+
+int main(int argc, char** argv) {
+  using namespace tidemark;
+  if (argc != 4) {
+    std::fprintf(stderr, "usage: follower NAME SOURCE_DSN STORE_DSN\n");
+    return 2;
+  }
+  ::signal(SIGPIPE, SIG_IGN);
+  sigset_t ending;
+  ::sigemptyset(&ending);
+  ::sigaddset(&ending, SIGTERM);
+  ::pthread_sigmask(SIG_BLOCK, &ending, nullptr);
+  int code = 0;
+  std::jthread job([&](std::stop_token stop) {
+    try {
+      capture::MirrorJob({.name = argv[1], .source_dsn = argv[2], .store_dsn = argv[3]}).Run(stop);
+    } catch (const base::Error& error) {
+      std::fprintf(stderr, "%s\n", error.Full().c_str());
+      code = 1;
+    }
+    ::kill(::getpid(), SIGTERM);
+  });
+  int signal = 0;
+  ::sigwait(&ending, &signal);
+  job.request_stop();
+  job.join();
+  return code;
+}
