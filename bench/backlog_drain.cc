@@ -94,7 +94,7 @@ std::unique_ptr<MirrorProcess> BacklogDrain::Mirror() {
       MirrorProcess::Options{.program = line_.tidemark,
                              .source_dsn = source_cluster_.Dsn(),
                              .store_dsn = store_cluster_.Dsn(),
-                             .log = log_.path() / "tidemark.log"});
+                             .log = store_cluster_.directory() / "tidemark.log"});
 }
 
 void BacklogDrain::Settle() {

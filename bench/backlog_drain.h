@@ -64,7 +64,6 @@ class BacklogDrain {
   const CommandLine& line_;
   Backlog backlog_;
   bool statements_;
-  tests::TemporaryFolder log_;
   DurableCluster source_cluster_, native_cluster_, store_cluster_;
   pg::Connection source_, native_, store_;
   std::optional<NativeSubscription> subscription_;

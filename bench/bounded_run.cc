@@ -33,13 +33,11 @@ BoundedRun::BoundedRun(std::chrono::minutes limit) : limit_(limit) {
 
 BoundedRun::~BoundedRun() = default;
 
-void BoundedRun::Keep(tests::Cluster& cluster) {
-  const std::lock_guard lock(mutex_);
+void BoundedRun::Keep(const Hold&, tests::Cluster& cluster) {
   clusters_.push_back(&cluster);
 }
 
-void BoundedRun::Forget(tests::Cluster& cluster) {
-  const std::lock_guard lock(mutex_);
+void BoundedRun::Forget(const Hold&, tests::Cluster& cluster) {
   std::erase(clusters_, &cluster);
 }
 

@@ -22,9 +22,12 @@ class BoundedRun {
   BoundedRun(const BoundedRun&) = delete;
   BoundedRun& operator=(const BoundedRun&) = delete;
 
+  /// While one lives the run is not cut short: a cluster is being made or removed.
+  using Hold = std::unique_lock<std::mutex>;
+  Hold Delay() { return Hold(mutex_); }
   /// Stops `cluster` and removes its folder if the run is cut short. It must live until Forget.
-  void Keep(tests::Cluster& cluster);
-  void Forget(tests::Cluster& cluster);
+  void Keep(const Hold& hold, tests::Cluster& cluster);
+  void Forget(const Hold& hold, tests::Cluster& cluster);
 
   /// Runs `measure`, prints what it throws; the program's exit code.
   static int Main(const std::function<void()>& measure);

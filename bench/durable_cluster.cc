@@ -68,12 +68,16 @@ int64_t PeakResidentBytesOf(int pid) {
   return 0;
 }
 
-DurableCluster::DurableCluster(BoundedRun& run, std::vector<std::string> settings)
-    : tests::Cluster(Settings(settings), /*durable=*/true), run_(run) {
-  run_.Keep(*this);
+DurableCluster::DurableCluster(BoundedRun& bounded, std::vector<std::string> settings)
+    : HeldRun{bounded, bounded.Delay()}, tests::Cluster(Settings(settings), /*durable=*/true) {
+  run.Keep(hold, *this);
+  hold.unlock();
 }
 
-DurableCluster::~DurableCluster() { run_.Forget(*this); }
+DurableCluster::~DurableCluster() {
+  hold.lock();
+  run.Forget(hold, *this);
+}
 
 double DurableCluster::ProcessorSeconds() const {
   int postmaster = 0;

@@ -12,10 +12,16 @@
 
 namespace tidemark::bench {
 
-class DurableCluster : public tests::Cluster {
+/// What outlasts the making and the removal of a cluster.
+struct HeldRun {
+  BoundedRun& run;
+  BoundedRun::Hold hold;
+};
+
+class DurableCluster : private HeldRun, public tests::Cluster {
  public:
   /// `settings` come after the common ones.
-  explicit DurableCluster(BoundedRun& run, std::vector<std::string> settings = {});
+  explicit DurableCluster(BoundedRun& bounded, std::vector<std::string> settings = {});
   ~DurableCluster();
 
   /// Processor time of all its processes so far, ended ones included.
@@ -24,9 +30,6 @@ class DurableCluster : public tests::Cluster {
   int64_t LogBytes() const;
   /// Writes out what is dirty now, rather than during the next measurement.
   void Settle() const;
-
- private:
-  BoundedRun& run_;
 };
 
 /// User and system time of one process, seconds; 0 when it is gone.

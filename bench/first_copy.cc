@@ -86,13 +86,12 @@ class FirstCopies {
     const double source_cpu = source_cluster_.ProcessorSeconds();
     const double store_cpu = cluster.ProcessorSeconds();
     const int64_t log = cluster.LogBytes();
-    const tests::TemporaryFolder folder;
-    Copied copied;
+      Copied copied;
     const Stopwatch watch;
     MirrorProcess mirror({.program = line_.tidemark,
                           .source_dsn = source_cluster_.Dsn(),
                           .store_dsn = cluster.Dsn(),
-                          .log = folder.path() / "tidemark.log"});
+                          .log = cluster.directory() / "tidemark.log"});
     AwaitFirstCopy(mirror, store, kCopyMax);
     copied.seconds = watch.seconds();
     copied.source_cpu = source_cluster_.ProcessorSeconds() - source_cpu;

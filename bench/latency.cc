@@ -133,7 +133,7 @@ class Latency {
         MirrorProcess::Options{.program = line_.tidemark,
                                .source_dsn = source_cluster_.Dsn(),
                                .store_dsn = store_cluster_.Dsn(),
-                               .log = log_.path() / "tidemark.log"});
+                               .log = store_cluster_.directory() / "tidemark.log"});
   }
 
   // Rows of earlier measurements must have arrived, and one more shows that the stream runs.
@@ -211,7 +211,6 @@ class Latency {
 
   const CommandLine& line_;
   Clock::duration span_;
-  tests::TemporaryFolder log_;
   DurableCluster source_cluster_, native_cluster_, store_cluster_;
   pg::Connection source_, native_, store_;
   std::optional<NativeSubscription> subscription_;

@@ -125,11 +125,10 @@ void Measure(int argc, char** argv) {
   store.SetLimits(std::chrono::minutes(10), {});
   CreateLedger(source, /*keyed=*/true);
   FillLedger(source, backlog.rows);
-  const tests::TemporaryFolder folder;
   MirrorProcess mirror({.program = line.tidemark,
                         .source_dsn = source_cluster.Dsn(),
                         .store_dsn = store_cluster.Dsn(),
-                        .log = folder.path() / "tidemark.log"});
+                        .log = store_cluster.directory() / "tidemark.log"});
   MakeHistory(source, mirror, store, backlog);
   mirror.Stop();
   store.Execute(R"sql(

@@ -1,12 +1,15 @@
 // A mirror against a real source and a real store, both databases of one throwaway cluster.
 #include "capture/mirror_job.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/mirror_fixture.h"
 
 namespace tidemark::capture {
 namespace {
+
+using namespace std::chrono_literals;
 
 class Mirror : public tests::MirrorFixture {};
 
@@ -120,6 +123,62 @@ TEST_F(Mirror, TranslatesUserTypes) {
   source_->Execute("DELETE FROM \"Über \"\"T\"\"\" WHERE \"Id\" = 3");
   CatchUp();
   ExpectSame("SELECT * FROM \"Über \"\"T\"\"\" ORDER BY 1");
+}
+
+TEST_F(Mirror, StopsAtACommitThatTheStoreRefusesAndResumes) {
+  source_->Execute("CREATE TABLE t (id int PRIMARY KEY, n int)");
+  Start();
+  CatchUp();
+  const auto current = store_->Value("SELECT 'tidemark_current.d' || id FROM tidemark.dataset");
+  store_->Execute("ALTER TABLE " + current + " ADD CONSTRAINT bad CHECK (n <> 13)");
+  Stop();
+  source_->Execute("INSERT INTO t VALUES (1, 1)");
+  source_->Execute("BEGIN; INSERT INTO t VALUES (2, 2); INSERT INTO t VALUES (7, 13); COMMIT");
+  source_->Execute("INSERT INTO t VALUES (3, 3)");
+  Start();
+  const auto deadline = base::Deadline::After(30s);
+  std::string problem;
+  while (!deadline.passed() && problem.find("id=7") == std::string::npos) {
+    problem = store_->Value("SELECT coalesce((SELECT state || problems::text FROM tidemark.progress), '')");
+    std::this_thread::sleep_for(20ms);
+  }
+  EXPECT_THAT(problem, ::testing::HasSubstr("failed"));
+  EXPECT_THAT(problem, ::testing::HasSubstr("public.t, key id=7"));
+  EXPECT_THAT(problem, ::testing::HasSubstr("23514"));
+  EXPECT_EQ(Rows(*store_, "SELECT * FROM t"), "1|1\n") << "what was committed before is readable";
+  store_->Execute("ALTER TABLE " + current + " DROP CONSTRAINT bad");
+  const auto again = base::Deadline::After(30s);
+  while (!again.passed() && store_->Value("SELECT count(*) FROM t") != "4") {
+    std::this_thread::sleep_for(20ms);
+  }
+  ExpectSame("SELECT * FROM t ORDER BY id");
+  const std::string status = "SELECT state || problems::text FROM tidemark.progress";
+  while (!again.passed() && store_->Value(status) != "streaming[]") {
+    std::this_thread::sleep_for(20ms);
+  }
+  EXPECT_EQ(store_->Value(status), "streaming[]");
+}
+
+TEST_F(Mirror, MirrorsTypesThatHaveNoBinaryForm) {
+  source_->Execute(R"(
+    CREATE EXTENSION seg;
+    CREATE TABLE t (id int PRIMARY KEY, s seg);
+    CREATE TABLE m (s seg, n int); ALTER TABLE m REPLICA IDENTITY FULL;
+    INSERT INTO t VALUES (1, '1.5 .. 2'), (2, NULL);
+    INSERT INTO m VALUES ('1 .. 2', 1), ('1 .. 2', 1), ('3', 2))");
+  Start();
+  CatchUp();
+  source_->Execute("UPDATE t SET s = '5 .. 6' WHERE id = 1");
+  source_->Execute("UPDATE t SET s = '5 .. 7' WHERE id = 1");
+  source_->Execute("INSERT INTO t VALUES (3, '9')");
+  source_->Execute("DELETE FROM m WHERE ctid = (SELECT min(ctid) FROM m WHERE n = 1)");
+  source_->Execute("UPDATE m SET s = '4' WHERE n = 2");
+  CatchUp();
+  EXPECT_EQ(Rows(*store_, "SELECT s, n FROM m ORDER BY n, s::text"), Rows(*source_, "SELECT s, n FROM m ORDER BY n, s::text"));
+  EXPECT_EQ(Rows(*source_, "SELECT id, s FROM t ORDER BY id"),
+            store_->Execute("SELECT to_regclass('t')").is_null(0, 0)
+                ? "t was left out"
+                : Rows(*store_, "SELECT id, s FROM t ORDER BY id"));
 }
 
 TEST_F(Mirror, RotatesKeysInOneTransaction) {

@@ -140,6 +140,7 @@ void MirrorStream::OnBegin(const pgoutput::Begin& begin) {
   begin_ = begin;
   in_transaction_ = true;
   touched_ = false;
+  newest_received_ = std::max(newest_received_, base::Lsn(begin.commit_lsn.value() + 1));
   origin_.clear();
   // Sent again after a restart: its commit record begins before the stored end.
   skipping_ = begin.commit_lsn < stored_;
@@ -230,7 +231,8 @@ void MirrorStream::NoteChange(size_t bytes) {
   ++changes_;
   bytes_ += bytes;
   // A transaction larger than a batch is applied in parts; nothing of it shows before its commit.
-  if (BatchFull()) ApplyPending();
+  // While a change that the store refused is looked for, each is a part of its own.
+  if (BatchFull() || begin_.commit_lsn < limits_.one_by_one_until) ApplyPending();
 }
 
 bool MirrorStream::BatchFull() const {

@@ -32,8 +32,8 @@ namespace tidemark::capture {
 struct StreamLimits {
   size_t batch_changes_max = 20'000;
   size_t batch_bytes_max = 32 << 20;
-  /// Publish each upstream commit by itself, so that one that cannot be applied is found by name
-  /// and everything before it is readable. Until the commit that ends beyond this position.
+  /// Apply each change and publish each upstream commit by itself, so that one that cannot be
+  /// applied is named and everything before it is readable. For commits that begin before it.
   base::Lsn one_by_one_until;
   temporal::HistoryLimits history;
 };
@@ -47,7 +47,7 @@ class MirrorStream {
 
   /// Follows until stopped; throws what ends it. What was published before stays published.
   void Run(source::ChangeStream& stream, std::stop_token stop);
-  /// The end of the newest commit that was received, published or not.
+  /// Beyond the beginning of the newest commit that was received, published or not.
   base::Lsn newest_received() const { return newest_received_; }
 
  private:

@@ -2,17 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <boost/asio/buffer.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
-#include <boost/asio/read.hpp>
-#include <boost/asio/write.hpp>
 #include <fstream>
 #include <thread>
 
 #include "gateway/listener.h"
-#include "gateway/stream.h"
+#include "gateway/raw_client.h"
 #include "tests/cluster.h"
 #include "wire/message.h"
 
@@ -52,65 +46,6 @@ CREATE FUNCTION tidemark.as_of_tx(t anyelement, x bigint) RETURNS SETOF anyeleme
 CREATE FUNCTION tidemark.as_of_tx_once(t anyelement, x bigint) RETURNS SETOF anyelement
   LANGUAGE sql STABLE AS $$ SELECT * FROM tidemark.as_of_tx(t, x) $$;
 )";
-
-// A client that speaks bytes.
-class RawClient {
- public:
-  explicit RawClient(uint16_t port) : socket_(io_) {
-    boost::asio::ip::tcp::socket tcp(io_);
-    tcp.connect({boost::asio::ip::make_address("127.0.0.1"), port});
-    socket_ = Stream::Socket(std::move(tcp));
-  }
-  explicit RawClient(const tests::Cluster& cluster) : socket_(io_) {
-    boost::asio::local::stream_protocol::socket local(io_);
-    local.connect(fmt::format("{}/.s.PGSQL.{}", cluster.host(), cluster.port()));
-    socket_ = Stream::Socket(std::move(local));
-  }
-  void Send(std::string_view bytes) {
-    boost::asio::write(socket_, boost::asio::buffer(bytes.data(), bytes.size()));
-  }
-  void FinishSending() { socket_.shutdown(Stream::Socket::shutdown_send); }
-  /// One message, as type and body; empty at the end.
-  std::string Read() {
-    std::string header(5, 0);
-    boost::system::error_code error;
-    boost::asio::read(socket_, boost::asio::buffer(header), error);
-    if (error) return {};
-    std::string body(wire::ReadHeader(header)->body_bytes, 0);
-    boost::asio::read(socket_, boost::asio::buffer(body), error);
-    return header[0] + body;
-  }
-  std::string ReadToEnd() {
-    std::string all;
-    for (std::string one = Read(); !one.empty(); one = Read()) all += one;
-    return all;
-  }
-
-  /// Starts a session and reads up to ReadyForQuery.
-  void Start(const std::string& database) {
-    std::string start;
-    wire::WriteStartup(start, {{"user", "postgres"}, {"database", database}});
-    Send(start);
-    while (Read()[0] != 'Z') {
-    }
-  }
-
-  /// The error that a simple query ends with; no fields if it succeeds.
-  wire::ErrorFields ErrorOf(std::string_view sql) {
-    std::string query;
-    wire::Query{sql}.Write(query);
-    Send(query);
-    wire::ErrorFields error;
-    for (std::string one = Read(); one[0] != 'Z'; one = Read()) {
-      if (one[0] == 'E') error = wire::ErrorFields::Read(std::string_view(one).substr(1));
-    }
-    return error;
-  }
-
- private:
-  boost::asio::io_context io_;
-  Stream::Socket socket_;
-};
 
 // A gateway before a database of the shared cluster.
 class Gateway : public testing::Test {

@@ -8,47 +8,14 @@
 #include "base/error.h"
 #include "base/kill_point.h"
 #include "pg/copy.h"
+#include "temporal/row_stream.h"
 #include "wire/copy_binary.h"
 
 namespace tidemark::temporal {
 
 using base::Error;
-using base::QuoteIdentifier;
-using wire::CopyBinaryWriter;
 
 namespace {
-
-constexpr size_t kCopyChunkBytes = 128 * 1024;
-
-// Rows on their way into one COPY … (FORMAT binary).
-class RowStream {
- public:
-  RowStream(pg::Connection& store, const std::string& sql, size_t columns)
-      : copy_(store, sql), columns_(static_cast<int16_t>(columns)) {
-    writer_.WriteHeader();
-  }
-  CopyBinaryWriter& Begin() {
-    if (buffer_.size() >= kCopyChunkBytes) Send();
-    writer_.WriteRow(columns_);
-    return writer_;
-  }
-  std::string& buffer() { return buffer_; }
-  int64_t Finish() {
-    writer_.WriteTrailer();
-    Send();
-    return copy_.Finish();
-  }
-
- private:
-  void Send() {
-    copy_.Write(buffer_);
-    buffer_.clear();
-  }
-  pg::CopyIn copy_;
-  int16_t columns_;
-  std::string buffer_;
-  CopyBinaryWriter writer_{buffer_};
-};
 
 void WriteI32(std::string& out, int32_t value) {
   char bytes[8];
@@ -88,23 +55,6 @@ void WriteImage(std::string& out, const Image& image, size_t columns, std::strin
 
 }  // namespace
 
-// The statements of one dataset. Their texts never change, so the server plans each once.
-struct Applier::Statements {
-  size_t columns;
-  bool all_binary;
-  std::string create;         // the session's temporary tables
-  std::string copy_stage;     // rows that end, with the state that replaces them
-  std::string find;           // stage × current by key → found, with ctid
-  std::string find_missing;   // a staged row without its match, for the error
-  std::string fetch_kept;
-  std::string to_history;
-  std::string remove;
-  std::string replace, replace_keeping;  // without and with values that stay
-  std::string copy_history, copy_current;
-  std::string copy_versions, versions_to_history, versions_to_current;  // not all binary
-  std::string truncate_to_history, truncate;
-};
-
 Applier::Applier(pg::Connection& store, HistoryLimits limits)
     : store_(&store), partitions_(store, limits) {
   // Batches are joined to big tables by key or ctid: nested loops over an index, whatever the
@@ -116,131 +66,16 @@ SET plan_cache_mode = force_generic_plan; SET temp_buffers = '32MB'
 )sql");
 }
 
-Applier::~Applier() = default;
-
-Applier::Statements& Applier::For(const Dataset& d) {
+const ApplyStatements& Applier::For(const Dataset& d) {
   auto& slot = statements_[d.id];
-  if (slot) return *slot;
-  auto s = std::make_unique<Statements>();
-  s->columns = d.columns.size();
-  s->all_binary = d.AllBinary();
-  const std::string current = d.Current();
-  const std::string history = d.History();
-  const std::string stage = fmt::format("pg_temp.stage_{}", d.id);
-  const std::string found = fmt::format("pg_temp.found_{}", d.id);
-  const std::string versions = fmt::format("pg_temp.versions_{}", d.id);
-  const std::string names = d.ColumnList();
-  // In the temporary tables columns go by their place (c1, c2, …), so that none can be called like
-  // one of ours.
-  const auto place = [](size_t i) { return fmt::format("c{}", i + 1); };
-  const auto separated = [](const std::string& list) { return list.empty() ? list : list + ", "; };
-
-  // A column whose type has no binary form travels as text and is cast here.
-  std::string definitions, places, values, sets, sets_keeping;
-  for (size_t i = 0; i < d.columns.size(); ++i) {
-    const auto& column = d.columns[i];
-    const auto name = QuoteIdentifier(column.name);
-    const auto cast = column.binary ? "" : "::" + column.type_sql;
-    const auto comma = i == 0 ? "" : ", ";
-    definitions += fmt::format("{}{} {}", comma, place(i), column.binary ? column.type_sql : "text");
-    places += comma + place(i);
-    values += fmt::format("{}v.{}{}", comma, place(i), cast);
-    sets += fmt::format("{}{} = l.{}{}", comma, name, place(i), cast);
-    sets_keeping += fmt::format(
-        "{0}{1} = CASE WHEN l._kept IS NOT NULL AND pg_catalog.get_bit(l._kept, {2}) = 1 "
-        "THEN c.{1} ELSE l.{3}{4} END",
-        comma, name, i, place(i), cast);
+  if (!slot) {
+    slot = std::make_unique<ApplyStatements>(StatementsFor(d));
+    store_->Execute(slot->create);
   }
-  const auto defined = separated(definitions);
-  const bool multiset = d.keying == Keying::kMultiset;
-  s->create = fmt::format(
-      R"sql(
-CREATE TEMPORARY TABLE IF NOT EXISTS stage_{id} (
-  {defined}_ord integer, _op "char", _close bigint, _new bigint, _kept bytea, _wanted boolean,
-  _hash uuid) ON COMMIT DELETE ROWS;
-CREATE TEMPORARY TABLE IF NOT EXISTS found_{id} (
-  {defined}_ord integer, _op "char", _close bigint, _new bigint, _kept bytea, _wanted boolean,
-  _hash uuid, _ctid tid) ON COMMIT DELETE ROWS;
-CREATE TEMPORARY TABLE IF NOT EXISTS versions_{id} (
-  {defined}_from bigint, _to bigint, _hash uuid) ON COMMIT DELETE ROWS
-)sql",
-      fmt::arg("id", d.id), fmt::arg("defined", defined));
-  s->copy_stage = fmt::format(
-      "COPY {} ({}_ord, _op, _close, _new, _kept, _wanted, _hash) FROM STDIN (FORMAT binary)",
-      stage, separated(places));
-
-  std::string match;
-  std::string shown = d.key_columns.empty() ? "'the whole row'" : "";
-  for (const size_t i : d.KeyPositions()) {
-    const auto& column = d.columns[i];
-    match += fmt::format("{}c.{} = s.{}{}", match.empty() ? "" : " AND ",
-                         QuoteIdentifier(column.name), place(i),
-                         column.binary ? "" : "::" + column.type_sql);
-    shown += fmt::format("{}{} || coalesce(s.{}::text, 'null')", shown.empty() ? "" : " || ', ' || ",
-                         base::QuoteLiteral(base::DisplayIdentifier(column.name) + "="), place(i));
-  }
-  if (multiset) {
-    s->find = fmt::format(
-        R"sql(
-INSERT INTO {found}
-SELECT s.*, c._ctid
-FROM (SELECT x.*, pg_catalog.row_number() OVER (PARTITION BY x._hash ORDER BY x._ord) AS n
-      FROM {stage} x) AS n
-JOIN {stage} s ON s._ord = n._ord
-JOIN LATERAL (SELECT k.ctid AS _ctid FROM {current} k WHERE k._hash = n._hash
-              ORDER BY k.ctid OFFSET n.n - 1 LIMIT 1) AS c ON true
-)sql",
-        fmt::arg("found", found), fmt::arg("stage", stage), fmt::arg("current", current));
-  } else {
-    s->find = fmt::format(
-        "INSERT INTO {} SELECT s.*, c.ctid FROM {} s JOIN {} c ON {} ORDER BY c.ctid", found,
-        stage, current, match.empty() ? "false" : match);
-  }
-  s->find_missing = fmt::format(
-      "SELECT {} FROM {} s WHERE NOT EXISTS (SELECT FROM {} l WHERE l._ord = s._ord) "
-      "ORDER BY s._ord LIMIT 1",
-      shown, stage, found);
-  std::string fetched;
-  for (const auto& column : d.columns) {
-    fetched += fmt::format(", c.{}{}", QuoteIdentifier(column.name), column.binary ? "" : "::text");
-  }
-  s->fetch_kept = fmt::format(
-      "COPY (SELECT l._ord{} FROM {} l JOIN {} c ON c.ctid = l._ctid WHERE l._wanted) "
-      "TO STDOUT (FORMAT binary)",
-      fetched, found, current);
-  s->to_history = fmt::format(
-      "INSERT INTO {} ({}_from, _to) SELECT {}c._from, l._close FROM {} l JOIN {} c ON c.ctid = "
-      "l._ctid WHERE c._from < l._close",
-      history, separated(names), separated(d.ColumnList("c.")), found, current);
-  s->remove = fmt::format("DELETE FROM {} c USING {} l WHERE c.ctid = l._ctid AND l._op = 'd'",
-                          current, found);
-  constexpr const char* kReplace =
-      "UPDATE {} c SET {}_from = l._new FROM {} l WHERE c.ctid = l._ctid AND l._op = 'u'";
-  s->replace = fmt::format(kReplace, current, separated(sets), found);
-  s->replace_keeping = fmt::format(kReplace, current, separated(sets_keeping), found);
-  s->copy_history = fmt::format("COPY {} ({}_from, _to) FROM STDIN (FORMAT binary)", history,
-                                separated(names));
-  s->copy_current = fmt::format("COPY {} ({}_from{}) FROM STDIN (FORMAT binary)", current,
-                                separated(names), multiset ? ", _hash" : "");
-  s->copy_versions = fmt::format("COPY {} ({}_from, _to, _hash) FROM STDIN (FORMAT binary)",
-                                 versions, separated(places));
-  s->versions_to_history = fmt::format(
-      "INSERT INTO {} ({}_from, _to) SELECT {}v._from, v._to FROM {} v WHERE v._to IS NOT NULL",
-      history, separated(names), separated(values), versions);
-  s->versions_to_current = fmt::format(
-      "INSERT INTO {} ({}_from{}) SELECT {}v._from{} FROM {} v WHERE v._to IS NULL", current,
-      separated(names), multiset ? ", _hash" : "", separated(values), multiset ? ", v._hash" : "",
-      versions);
-  s->truncate_to_history = fmt::format(
-      "INSERT INTO {} ({}_from, _to) SELECT {}c._from, $1 FROM {} c WHERE c._from < $1", history,
-      separated(names), separated(d.ColumnList("c.")), current);
-  // Not TRUNCATE: a reader with an older snapshot would find the table empty.
-  s->truncate = fmt::format("DELETE FROM {}", current);
-  store_->Execute(s->create);
-  return *(slot = std::move(s));
+  return *slot;
 }
 
-Applier::Staged Applier::Stage(Transition& transition, const Statements& sql) {
+Applier::Staged Applier::Stage(Transition& transition, const ApplyStatements& sql) {
   const Dataset& d = transition.dataset();
   const auto key_positions = d.KeyPositions();
   auto& entries = transition.entries();
@@ -307,7 +142,7 @@ Applier::Staged Applier::Stage(Transition& transition, const Statements& sql) {
 
 // Values that neither the source sent nor a simple update can keep in place: versions between two
 // of one batch, and rows that changed their key.
-void Applier::FetchKept(Transition& transition, const Statements& sql) {
+void Applier::FetchKept(Transition& transition, const ApplyStatements& sql) {
   const bool needed =
       std::any_of(transition.closed().begin(), transition.closed().end(),
                   [](const auto& c) { return c.image.has_kept; }) ||
@@ -352,7 +187,7 @@ void Applier::FetchKept(Transition& transition, const Statements& sql) {
   }
 }
 
-void Applier::CopyVersions(Transition& transition, const Statements& sql) {
+void Applier::CopyVersions(Transition& transition, const ApplyStatements& sql) {
   const Dataset& d = transition.dataset();
   const bool multiset = d.keying == Keying::kMultiset;
   const auto is_new = [&](const Transition::Entry& e) {
@@ -398,7 +233,7 @@ void Applier::CopyVersions(Transition& transition, const Statements& sql) {
   store_->ExecutePrepared(sql.versions_to_current, {});
 }
 
-void Applier::ThrowMissing(const Dataset& dataset, const Statements& sql) {
+void Applier::ThrowMissing(const Dataset& dataset, const ApplyStatements& sql) {
   const auto missing = store_->Execute(sql.find_missing);
   const auto key = missing.rows() == 1 ? missing.str(0, 0) : "unknown";
   throw Error(base::kDataCorrupted,
@@ -409,7 +244,7 @@ void Applier::ThrowMissing(const Dataset& dataset, const Statements& sql) {
 void Applier::Apply(Transition& transition, int64_t tx_newest) {
   const Dataset& d = transition.dataset();
   try {
-    Statements& sql = For(d);
+    const ApplyStatements& sql = For(d);
     partitions_.Cover(d, tx_newest);
     if (!filled_.insert(d.id).second) {
       // The second part of one transaction finds what the first part staged.
@@ -438,7 +273,11 @@ void Applier::Apply(Transition& transition, int64_t tx_newest) {
     CopyVersions(transition, sql);
     partitions_.Count(d, to_history);
   } catch (Error& error) {
-    error.AddContext(fmt::format("applying changes to {}", d.name.Display()));
+    error.AddContext(transition.changes() == 1
+                         ? fmt::format("applying a change of {}, key {}", d.name.Display(),
+                                       transition.DescribeKey())
+                         : fmt::format("applying {} changes of {}", transition.changes(),
+                                       d.name.Display()));
     throw;
   }
   base::KillPoint("apply.done");
@@ -446,7 +285,7 @@ void Applier::Apply(Transition& transition, int64_t tx_newest) {
 }
 
 int64_t Applier::Truncate(const Dataset& d, int64_t tx) {
-  Statements& sql = For(d);
+  const ApplyStatements& sql = For(d);
   partitions_.Cover(d, tx);
   const auto moved = store_->Execute(sql.truncate_to_history, {std::to_string(tx)}).affected();
   partitions_.Count(d, moved);

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "pg/connection.h"
+#include "temporal/apply_statements.h"
 #include "temporal/dataset.h"
 #include "temporal/history.h"
 #include "temporal/transition.h"
@@ -20,7 +21,6 @@ class Applier {
  public:
   /// Borrows the connection and sets the planner up for keyed batches; use it for nothing else.
   Applier(pg::Connection& store, HistoryLimits limits);
-  ~Applier();
 
   /// A new transaction has begun on the connection: its temporary tables are empty.
   void BeginTransaction() { filled_.clear(); }
@@ -34,20 +34,19 @@ class Applier {
   int64_t Truncate(const Dataset& dataset, int64_t tx);
 
  private:
-  struct Statements;
-  Statements& For(const Dataset& dataset);
+  const ApplyStatements& For(const Dataset& dataset);
   struct Staged {
     int64_t rows = 0;
     bool removes = false, replaces = false, keeps = false;
   };
-  Staged Stage(Transition& transition, const Statements& sql);
-  void FetchKept(Transition& transition, const Statements& sql);
-  void CopyVersions(Transition& transition, const Statements& sql);
-  [[noreturn]] void ThrowMissing(const Dataset& dataset, const Statements& sql);
+  Staged Stage(Transition& transition, const ApplyStatements& sql);
+  void FetchKept(Transition& transition, const ApplyStatements& sql);
+  void CopyVersions(Transition& transition, const ApplyStatements& sql);
+  [[noreturn]] void ThrowMissing(const Dataset& dataset, const ApplyStatements& sql);
 
   pg::Connection* store_;
   HistoryPartitions partitions_;
-  std::map<int, std::unique_ptr<Statements>> statements_;
+  std::map<int, std::unique_ptr<ApplyStatements>> statements_;
   std::set<int> filled_;  // datasets whose temporary tables this transaction has used
 };
 

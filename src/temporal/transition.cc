@@ -46,6 +46,45 @@ void Transition::Clear() {
   puts_ = deletions_ = rows_added_ = 0;
 }
 
+namespace {
+
+// A key value as people know it, where that takes no server; else its bytes.
+std::string ShowValue(pg::Oid type, bool binary, std::string_view value) {
+  constexpr pg::Oid kInt8 = 20, kInt2 = 21, kInt4 = 23, kText = 25, kBpchar = 1042, kVarchar = 1043;
+  if (!binary || type == kText || type == kBpchar || type == kVarchar) {
+    return fmt::format("'{}'", value.substr(0, 200));
+  }
+  if (type == kInt2 && value.size() == 2) {
+    return std::to_string(wire::LoadBigEndian<int16_t>(value.data()));
+  }
+  if (type == kInt4 && value.size() == 4) {
+    return std::to_string(wire::LoadBigEndian<int32_t>(value.data()));
+  }
+  if (type == kInt8 && value.size() == 8) {
+    return std::to_string(wire::LoadBigEndian<int64_t>(value.data()));
+  }
+  std::string hex = "\\x";
+  for (const char c : value.substr(0, 64)) {
+    hex += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  }
+  return hex;
+}
+
+}  // namespace
+
+std::string Transition::DescribeKey() const {
+  if (key_positions_.empty() || entries_.empty()) return "none";
+  const auto& key = entries_.back().key;
+  ImageReader fields({key.data(), static_cast<uint32_t>(key.size())});
+  std::string text;
+  for (const size_t at : key_positions_) {
+    const auto& column = dataset_->columns[at];
+    text += fmt::format("{}{}={}", text.empty() ? "" : ", ", base::DisplayIdentifier(column.name),
+                        ShowValue(column.source_type, column.binary, fields.Next().value));
+  }
+  return text;
+}
+
 void Transition::CheckWidth(Tuple row) const {
   if (row.size() != dataset_->columns.size()) {
     throw Error(base::kProtocolViolation,

@@ -13,6 +13,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "source/postgres/slot.h"
 #include "tests/cluster.h"
 #include "tests/crash/acknowledgement_watch.h"
 #include "tests/crash/follower_process.h"
@@ -68,22 +69,22 @@ class Crash : public ::testing::Test {
     EXPECT_EQ(watch_->Stop(), "");
     follower_.reset();
     witness_.reset();
-    try {
-      Source().Execute("SELECT pg_drop_replication_slot($1)", {slot()});
-    } catch (const base::Error& error) {
-      std::cout << error.what() << "\n";
-    }
+    source::DropSlot(Source(), slot(), Deadline::After(20s));
   }
 
   std::string slot() const { return "tidemark_" + name_; }
-  pg::Connection& Source() {
-    if (!source_ || !source_->IsOpen()) source_.emplace(SourceCluster().Connect(name_));
-    return *source_;
+  // A line broken by a crash of the server shows only when it is used.
+  pg::Connection& Open(std::optional<pg::Connection>& line, tests::Cluster& cluster) {
+    try {
+      if (line && !line->InTransaction()) line->Execute("SELECT 1");
+    } catch (const base::Error&) {
+      line.reset();
+    }
+    if (!line) line.emplace(cluster.Connect(name_));
+    return *line;
   }
-  pg::Connection& Store() {
-    if (!store_ || !store_->IsOpen()) store_.emplace(StoreCluster().Connect(name_));
-    return *store_;
-  }
+  pg::Connection& Source() { return Open(source_, SourceCluster()); }
+  pg::Connection& Store() { return Open(store_, StoreCluster()); }
   void StartWorkload(int sessions = 3, int pause_us_max = 60'000) {
     workload_.emplace(oracle::WorkloadOptions{
         .dsn = source_dsn_,
@@ -464,7 +465,7 @@ TEST_F(Crash, RetainedMemoryIsOfChangesNeverOfRows) {
   std::cout << "peak " << small << " kB idle, " << copied << " kB after the copy, " << streamed
             << " kB after the transaction\n";
   EXPECT_TRUE(second.Stop()) << second.Log();
-  Source().Execute("SELECT pg_drop_replication_slot($1)", {slot() + "b"});
+  source::DropSlot(Source(), slot() + "b", Deadline::After(20s));
 }
 
 }  // namespace

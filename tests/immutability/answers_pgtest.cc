@@ -87,7 +87,6 @@ TEST(Immutability, TheAnswerToAsOfNeverChanges) {
     const auto& counts = readers.counts(form);
     EXPECT_LT(counts.refused, counts.answered) << "refused too often";
   }
-  source.Execute("SELECT pg_drop_replication_slot('tidemark_hammer')");
 }
 
 }  // namespace

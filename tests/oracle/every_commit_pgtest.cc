@@ -9,6 +9,7 @@
 #include <iostream>
 
 #include "capture/mirror_job.h"
+#include "source/postgres/slot.h"
 #include "tests/cluster.h"
 #include "tests/oracle/comparison.h"
 #include "tests/oracle/mirror_thread.h"
@@ -73,7 +74,7 @@ TEST(EveryCommit, IsReproducedByPositionTxAndInstant) {
   std::cout << comparison.compared() << " commits compared, " << readers.answers() << " sums read\n";
   mirror.Stop();
   EXPECT_EQ(mirror.failure(), "");
-  source.Execute("SELECT pg_drop_replication_slot('" + capture::SlotNameFor("oracle") + "')");
+  source::DropSlot(source, capture::SlotNameFor("oracle"), Deadline::After(20s));
 }
 
 }  // namespace

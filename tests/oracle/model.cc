@@ -32,6 +32,24 @@ uint64_t RowHash(const std::string& text) {
   return hash;
 }
 
+namespace {
+
+bool IsPositive(const std::optional<std::string>& n) { return n && std::stoll(*n) > 0; }
+
+bool HasPositiveN(const Fields& row) {
+  const auto n = row.find("n");
+  return n != row.end() && IsPositive(n->second.value);
+}
+
+}  // namespace
+
+bool PassesFilter(const Change& change) {
+  if (change.kind == Change::Kind::kTruncate) return true;
+  const TableShape* table = FindPublished(change.tables.front());
+  return !table->only_positive_n || (change.old_row && HasPositiveN(*change.old_row)) ||
+         HasPositiveN(change.new_row);
+}
+
 Model::Model() {
   for (const auto& shape : PublishedTables()) {
     Table& table = tables_[shape.name];
@@ -54,6 +72,13 @@ std::string Model::KeyOf(const Table& table, const Row& row) {
   return RowText(key);
 }
 
+bool Model::Passes(const Table& table, const Row& row) {
+  if (!table.shape->only_positive_n) return true;
+  const auto& columns = table.shape->columns;
+  const auto at = std::find(columns.begin(), columns.end(), "n") - columns.begin();
+  return IsPositive(row[static_cast<size_t>(at)]);
+}
+
 Model::Row Model::RowOf(const Table& table, const Fields& fields, const Row* before) {
   Row row;
   for (size_t i = 0; i < table.shape->columns.size(); ++i) {
@@ -72,6 +97,7 @@ Model::Row Model::RowOf(const Table& table, const Fields& fields, const Row* bef
 }
 
 void Model::Insert(Table& table, Row row, Lsn end) {
+  if (!Passes(table, row)) return;
   const auto text = RowText(row);
   Count(table, text, 1);
   if (table.key.empty()) {
@@ -125,6 +151,13 @@ void Model::Apply(Table& table, const Change& change, Lsn end) {
     if (!change.old_row) throw std::runtime_error("no old row for a multiset");
     const Row old_row = RowOf(table, *change.old_row, nullptr);
     RemoveFromBag(table, old_row);
+    if (change.kind == Kind::kUpdate) Insert(table, RowOf(table, change.new_row, &old_row), end);
+    return;
+  }
+  if (table.shape->only_positive_n) {
+    // Under REPLICA IDENTITY FULL the old row is whole, and says whether it was published.
+    const Row old_row = RowOf(table, *change.old_row, nullptr);
+    if (Passes(table, old_row)) Remove(table, KeyOf(table, old_row));
     if (change.kind == Kind::kUpdate) Insert(table, RowOf(table, change.new_row, &old_row), end);
     return;
   }

@@ -43,6 +43,9 @@ struct Version {
   auto operator<=>(const Version&) const = default;
 };
 
+/// Whether a row filter lets anything of a change of one table through.
+bool PassesFilter(const Change& change);
+
 class Model {
  public:
   Model();
@@ -76,6 +79,7 @@ class Model {
   Row Remove(Table& table, const std::string& key);
   void RemoveFromBag(Table& table, const Row& row);
   void Truncate(Table& table);
+  static bool Passes(const Table& table, const Row& row);
   static Row RowOf(const Table& table, const Fields& fields, const Row* before);
   static std::string KeyOf(const Table& table, const Row& row);
   void Count(Table& table, const std::string& text, int64_t sign);

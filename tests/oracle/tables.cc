@@ -19,6 +19,14 @@ const std::vector<TableShape>& PublishedTables() {
       {"journal_line", {"id", "line"}, {}},
       {"parent", {"id", "n"}, {"id"}},
       {"child", {"id", "parent", "n"}, {"id"}},
+      {"filtered", {"id", "n"}, {"id"}, false, true},
+      {"listed", {"id", "n"}, {"id"}},
+      {"computed", {"id", "n"}, {"id"}},
+      {"low", {"id", "n"}, {"id"}},
+      {"high", {"id", "n"}, {"id"}},
+      {"typed",
+       {"id", "n", "j", "js", "u", "at", "d", "iv", "raw", "ints", "texts", "m", "p", "r"},
+       {"id"}},
       {"bulk", {"id", "n", "pad"}, {"id"}, true},
   };
   return tables;
@@ -34,8 +42,13 @@ const TableShape* FindPublished(std::string_view name) {
 std::string SchemaSql() {
   std::string published;
   for (const auto& table : PublishedTables()) {
-    published += (published.empty() ? "" : ", ") + table.name;
+    if (table.name == "low" || table.name == "high") continue;
+    published += table.name;
+    if (table.only_positive_n) published += " WHERE (n > 0)";
+    if (table.name == "listed") published += " (id, n)";
+    published += ", ";
   }
+  published += "parted";  // its leaves low and high
   return fmt::format(R"sql(
 CREATE TABLE items (id integer PRIMARY KEY, n integer, note text);
 CREATE TABLE pairs (a text, b text, n numeric, PRIMARY KEY (a, b));
@@ -58,6 +71,19 @@ CREATE TABLE parent (id integer PRIMARY KEY, n integer);
 CREATE TABLE child (id integer PRIMARY KEY, parent integer REFERENCES parent ON DELETE CASCADE,
                     n integer);
 CREATE TABLE bulk (id integer PRIMARY KEY, n integer, pad text);
+CREATE TABLE filtered (id integer PRIMARY KEY, n integer);
+ALTER TABLE filtered REPLICA IDENTITY FULL;
+CREATE TABLE listed (secret text, id integer PRIMARY KEY, n integer);
+CREATE TABLE computed (id integer PRIMARY KEY, twice integer GENERATED ALWAYS AS (n * 2) STORED,
+                       n integer);
+CREATE TABLE parted (id integer PRIMARY KEY, n integer) PARTITION BY RANGE (id);
+CREATE TABLE low PARTITION OF parted FOR VALUES FROM (MINVALUE) TO (20);
+CREATE TABLE high PARTITION OF parted FOR VALUES FROM (20) TO (MAXVALUE);
+CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
+CREATE TYPE pair AS (m mood, t text);
+CREATE TABLE typed (id integer PRIMARY KEY, n numeric, j jsonb, js json, u uuid, at timestamptz,
+                    d date, iv interval, raw bytea, ints integer[], texts text[], m mood, p pair,
+                    r int4range);
 CREATE TABLE unpublished (id integer PRIMARY KEY, n integer);
 INSERT INTO account_a SELECT i, 1000 FROM generate_series(1, 20) i;
 INSERT INTO account_b SELECT i, 1000 FROM generate_series(1, 20) i;

@@ -16,6 +16,7 @@ struct TableShape {
   std::vector<std::string> columns;
   std::vector<std::string> key;  // the replica identity; empty: rows are a multiset
   bool large = false;            // asking for all of its rows takes long
+  bool only_positive_n = false;  // published with the row filter n > 0
 };
 
 /// The published tables.
@@ -34,7 +35,8 @@ inline constexpr int kMoney = 2 * 20 * 1000;
 std::string RowTextSql(const TableShape& table, std::string_view alias);
 /// The first 40 bits of that text's MD5, as bigint.
 std::string RowHashSql(const TableShape& table, std::string_view alias);
-/// One row: table's name, count of rows, sum of their hashes; `from` is what to read.
+/// One row: table's name, count of rows, sum of their hashes; `from` is what to read. The text is
+/// as TimeZone UTC and DateStyle ISO write it.
 std::string DigestSql(const TableShape& table, std::string_view from);
 
 }  // namespace tidemark::oracle

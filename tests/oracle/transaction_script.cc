@@ -182,6 +182,10 @@ void ScriptWriter::AddTransfer(Script& s) {
 }
 
 void ScriptWriter::AddLines(Script& s) {
+  if (Below(3) == 0) {
+    s.push_back("COPY journal_line (id) FROM PROGRAM 'seq 1 4'");
+    return;
+  }
   s.push_back(fmt::format("INSERT INTO journal_line SELECT i, {} FROM generate_series(1, {}) i",
                           Text(), 1 + Below(4)));
 }
@@ -206,8 +210,90 @@ void ScriptWriter::AddFamily(Script& s) {
   }
 }
 
+// Some of the rows, some of the columns, partitions.
+void ScriptWriter::AddPublishedInPart(Script& s) {
+  const int id = Id(), n = Below(20) - 10;
+  switch (Below(9)) {
+    case 0:
+    case 1:
+      s.push_back(fmt::format("INSERT INTO filtered VALUES ({0}, {1}) ON CONFLICT (id) DO UPDATE "
+                              "SET n = excluded.n",
+                              id, n));
+      break;
+    case 2:
+      s.push_back(fmt::format("UPDATE filtered SET n = -n WHERE id < {}", id));
+      break;
+    case 3:
+      s.push_back(fmt::format("UPDATE filtered SET id = -id, n = n + 3 WHERE id = {}", id));
+      break;
+    case 4:
+      s.push_back(fmt::format("DELETE FROM filtered WHERE id IN ({0}, -{0})", id));
+      break;
+    case 5:
+      s.push_back(fmt::format("INSERT INTO listed VALUES ('s', {0}, {1}) ON CONFLICT (id) DO UPDATE "
+                              "SET secret = listed.secret || 's'",
+                              id, n));
+      break;
+    case 6:
+      s.push_back(fmt::format("INSERT INTO computed (id, n) VALUES ({0}, {1}) ON CONFLICT (id) DO "
+                              "UPDATE SET n = excluded.n",
+                              id, n));
+      break;
+    case 7:
+      s.push_back(fmt::format("INSERT INTO parted VALUES ({0}, {1}) ON CONFLICT (id) DO UPDATE SET "
+                              "n = parted.n + 1",
+                              id, n));
+      break;
+    default:  // across partitions
+      s.push_back(fmt::format("UPDATE parted SET id = 40 - id WHERE id = {0} AND NOT EXISTS "
+                              "(SELECT FROM parted WHERE id = 40 - {0})",
+                              id));
+      s.push_back(fmt::format("UPDATE parted SET n = n + 1 WHERE id = 40 - {}", id));
+      break;
+  }
+}
+
+void ScriptWriter::AddTyped(Script& s) {
+  const int id = 1 + Below(12);
+  if (Below(5) == 0) {
+    s.push_back(fmt::format("DELETE FROM typed WHERE id = {}", id));
+    return;
+  }
+  s.push_back(fmt::format(R"sql(
+INSERT INTO typed SELECT {}, {}, jsonb_build_object('t', x.t, 'n', x.n), json_build_array(x.t, x.n),
+  md5(x.n::text)::uuid, '2000-01-01 00:00+00'::timestamptz + x.n * interval '1.000001 hour',
+  date '2000-01-01' + x.n, make_interval(months => x.n, secs => x.n / 7.0), sha256(x.t::bytea),
+  ARRAY[x.n, NULL, -x.n], ARRAY[x.t, NULL, 'b'], (enum_range(NULL::mood))[1 + x.n % 3],
+  ROW('happy', x.t)::pair, int4range(x.n, x.n + 5)
+FROM (SELECT 'quoted " and \ ' AS t, {} AS n) x
+ON CONFLICT (id) DO UPDATE SET j = excluded.j, p = excluded.p, n = NULL, ints = excluded.ints
+)sql",
+                          id, Below(3) == 0 ? "'NaN'" : "1.50", Below(1000)));
+}
+
+// A block whose exceptions are caught: one sub-transaction for each round.
+void ScriptWriter::AddCaught(Script& s) {
+  s.push_back(fmt::format(R"sql(
+DO $$
+BEGIN
+  FOR i IN 1..{} LOOP
+    BEGIN
+      INSERT INTO journal_line VALUES (i, 'caught');
+      UPDATE items SET n = n + 1 WHERE id = {};
+      IF i % 3 = 0 THEN RAISE EXCEPTION 'out'; END IF;
+    EXCEPTION WHEN raise_exception THEN
+      INSERT INTO journal_line VALUES (i, 'after');
+    END;
+  END LOOP;
+END
+$$
+)sql",
+                          5 + Below(10), Id()));
+}
+
 void ScriptWriter::AddTruncate(Script& s) {
-  switch (Below(6)) {
+  switch (Below(7)) {
+    case 6: s.push_back("TRUNCATE parted, filtered"); break;
     case 0: s.push_back("TRUNCATE journal_line"); break;
     case 1: s.push_back("TRUNCATE items, pairs, bag RESTART IDENTITY"); break;
     case 2: s.push_back("TRUNCATE parent CASCADE"); break;
@@ -229,7 +315,8 @@ void ScriptWriter::AddTruncate(Script& s) {
 }
 
 void ScriptWriter::AddEmpty(Script& s) {
-  switch (Below(5)) {
+  switch (Below(6)) {
+    case 5: s.push_back("SELECT FROM items WHERE id = 1 FOR UPDATE"); break;
     case 0: s.push_back("SELECT 1"); break;
     case 1: s.push_back("SELECT txid_current()"); break;
     case 2: s.push_back("SELECT pg_logical_emit_message(true, 'workload', 'inside')"); break;
@@ -245,14 +332,17 @@ void ScriptWriter::AddEmpty(Script& s) {
 void ScriptWriter::AddChanges(Script& s, int count) {
   for (int i = 0; i < count; ++i) {
     const int kind = Below(100);
-    if (kind < 30) AddItems(s);
-    else if (kind < 40) AddPairs(s);
-    else if (kind < 60) AddWide(s);
-    else if (kind < 70) AddBag(s);
-    else if (kind < 80) AddTransfer(s);
-    else if (kind < 86) AddLines(s);
-    else if (kind < 94) AddFamily(s);
-    else if (kind < 96) AddTruncate(s);
+    if (kind < 22) AddItems(s);
+    else if (kind < 30) AddPairs(s);
+    else if (kind < 46) AddWide(s);
+    else if (kind < 56) AddBag(s);
+    else if (kind < 62) AddTransfer(s);
+    else if (kind < 67) AddLines(s);
+    else if (kind < 74) AddFamily(s);
+    else if (kind < 85) AddPublishedInPart(s);
+    else if (kind < 91) AddTyped(s);
+    else if (kind < 93) AddCaught(s);
+    else if (kind < 95) AddTruncate(s);
     else AddEmpty(s);
   }
 }
@@ -279,7 +369,9 @@ std::vector<std::string> ScriptWriter::Next() {
     return s;
   }
   const int kind = Below(100);
-  if (kind < 20) {
+  if (kind == 0) {
+    s = {"VACUUM FULL pairs"};  // another file, the same rows
+  } else if (kind < 20) {
     s = {"BEGIN"};
     AddTransfer(s);
     s.push_back("COMMIT");

@@ -35,6 +35,9 @@ class ScriptWriter {
   void AddTransfer(Script& script);
   void AddLines(Script& script);
   void AddFamily(Script& script);
+  void AddPublishedInPart(Script& script);
+  void AddTyped(Script& script);
+  void AddCaught(Script& script);
   void AddTruncate(Script& script);
   void AddEmpty(Script& script);
 

@@ -30,7 +30,13 @@ Witness::~Witness() {
 }
 
 pg::Connection& Witness::Source() {
-  if (!source_ || !source_->IsOpen()) {
+  // A line broken by a crash of the server shows only when it is used.
+  try {
+    if (source_) source_->Execute("SELECT 1");
+  } catch (const base::Error&) {
+    source_.reset();
+  }
+  if (!source_) {
     source_.emplace(pg::Connection::Open(
         {.dsn = dsn_, .settings = {{"TimeZone", "UTC"}, {"DateStyle", "ISO"}, {"synchronous_commit", "on"}}},
         Deadline::After(std::chrono::seconds(20))));
@@ -71,7 +77,8 @@ bool Witness::ReadSome(Lsn upto) {
       Change change = ReadChange(data);
       std::erase_if(change.tables,
                     [](const std::string& name) { return FindPublished(name) == nullptr; });
-      if (!change.tables.empty()) commit->changes.push_back(std::move(change));
+      if (change.tables.empty() || !PassesFilter(change)) continue;
+      commit->changes.push_back(std::move(change));
     }
   }
   if (commit) throw std::runtime_error("a transaction came in parts");

@@ -35,7 +35,7 @@ class Workload {
   void Stop();
   /// Waits until that many more transactions have been done; false when the deadline passed.
   bool Do(int transactions, base::Deadline deadline);
-  /// Without truncates: a table that is truncated all the time cannot be copied.
+  /// Without truncates and rewrites: a table that gets a new file all the time cannot be copied.
   void Calm(bool calm) { calm_ = calm; }
   int committed() const { return committed_; }
   int failed() const { return failed_; }

@@ -1,0 +1,129 @@
+#include "temporal/apply_statements.h"
+
+#include <fmt/format.h>
+
+#include "base/identifier.h"
+
+namespace tidemark::temporal {
+
+using base::QuoteIdentifier;
+
+ApplyStatements StatementsFor(const Dataset& d) {
+  ApplyStatements statements;
+  ApplyStatements* const s = &statements;
+  s->columns = d.columns.size();
+  s->all_binary = d.AllBinary();
+  const std::string current = d.Current();
+  const std::string history = d.History();
+  const std::string stage = fmt::format("pg_temp.stage_{}", d.id);
+  const std::string found = fmt::format("pg_temp.found_{}", d.id);
+  const std::string versions = fmt::format("pg_temp.versions_{}", d.id);
+  const std::string names = d.ColumnList();
+  const auto place = [](size_t i) { return fmt::format("c{}", i + 1); };
+  const auto separated = [](const std::string& list) { return list.empty() ? list : list + ", "; };
+
+  // A column whose type has no binary form travels as text and is cast here.
+  std::string definitions, places, values, sets, sets_keeping;
+  for (size_t i = 0; i < d.columns.size(); ++i) {
+    const auto& column = d.columns[i];
+    const auto name = QuoteIdentifier(column.name);
+    const auto cast = column.binary ? "" : "::" + column.type_sql;
+    const auto comma = i == 0 ? "" : ", ";
+    definitions += fmt::format("{}{} {}", comma, place(i), column.binary ? column.type_sql : "text");
+    places += comma + place(i);
+    values += fmt::format("{}v.{}{}", comma, place(i), cast);
+    sets += fmt::format("{}{} = l.{}{}", comma, name, place(i), cast);
+    sets_keeping += fmt::format(
+        "{0}{1} = CASE WHEN l._kept IS NOT NULL AND pg_catalog.get_bit(l._kept, {2}) = 1 "
+        "THEN c.{1} ELSE l.{3}{4} END",
+        comma, name, i, place(i), cast);
+  }
+  const auto defined = separated(definitions);
+  const bool multiset = d.keying == Keying::kMultiset;
+  s->create = fmt::format(
+      R"sql(
+CREATE TEMPORARY TABLE IF NOT EXISTS stage_{id} (
+  {defined}_ord integer, _op "char", _close bigint, _new bigint, _kept bytea, _wanted boolean,
+  _hash uuid) ON COMMIT DELETE ROWS;
+CREATE TEMPORARY TABLE IF NOT EXISTS found_{id} (
+  {defined}_ord integer, _op "char", _close bigint, _new bigint, _kept bytea, _wanted boolean,
+  _hash uuid, _ctid tid) ON COMMIT DELETE ROWS;
+CREATE TEMPORARY TABLE IF NOT EXISTS versions_{id} (
+  {defined}_from bigint, _to bigint, _hash uuid) ON COMMIT DELETE ROWS
+)sql",
+      fmt::arg("id", d.id), fmt::arg("defined", defined));
+  s->copy_stage = fmt::format(
+      "COPY {} ({}_ord, _op, _close, _new, _kept, _wanted, _hash) FROM STDIN (FORMAT binary)",
+      stage, separated(places));
+
+  std::string match;
+  std::string shown = d.key_columns.empty() ? "'the whole row'" : "";
+  for (const size_t i : d.KeyPositions()) {
+    const auto& column = d.columns[i];
+    match += fmt::format("{}c.{} = s.{}{}", match.empty() ? "" : " AND ",
+                         QuoteIdentifier(column.name), place(i),
+                         column.binary ? "" : "::" + column.type_sql);
+    shown += fmt::format("{}{} || coalesce(s.{}::text, 'null')", shown.empty() ? "" : " || ', ' || ",
+                         base::QuoteLiteral(base::DisplayIdentifier(column.name) + "="), place(i));
+  }
+  if (multiset) {
+    s->find = fmt::format(
+        R"sql(
+INSERT INTO {found}
+SELECT s.*, c._ctid
+FROM (SELECT x.*, pg_catalog.row_number() OVER (PARTITION BY x._hash ORDER BY x._ord) AS n
+      FROM {stage} x) AS n
+JOIN {stage} s ON s._ord = n._ord
+JOIN LATERAL (SELECT k.ctid AS _ctid FROM {current} k WHERE k._hash = n._hash
+              ORDER BY k.ctid OFFSET n.n - 1 LIMIT 1) AS c ON true
+)sql",
+        fmt::arg("found", found), fmt::arg("stage", stage), fmt::arg("current", current));
+  } else {
+    s->find = fmt::format(
+        "INSERT INTO {} SELECT s.*, c.ctid FROM {} s JOIN {} c ON {} ORDER BY c.ctid", found,
+        stage, current, match.empty() ? "false" : match);
+  }
+  s->find_missing = fmt::format(
+      "SELECT {} FROM {} s WHERE NOT EXISTS (SELECT FROM {} l WHERE l._ord = s._ord) "
+      "ORDER BY s._ord LIMIT 1",
+      shown, stage, found);
+  std::string fetched;
+  for (const auto& column : d.columns) {
+    fetched += fmt::format(", c.{}{}", QuoteIdentifier(column.name), column.binary ? "" : "::text");
+  }
+  s->fetch_kept = fmt::format(
+      "COPY (SELECT l._ord{} FROM {} l JOIN {} c ON c.ctid = l._ctid WHERE l._wanted) "
+      "TO STDOUT (FORMAT binary)",
+      fetched, found, current);
+  s->to_history = fmt::format(
+      "INSERT INTO {} ({}_from, _to) SELECT {}c._from, l._close FROM {} l JOIN {} c ON c.ctid = "
+      "l._ctid WHERE c._from < l._close",
+      history, separated(names), separated(d.ColumnList("c.")), found, current);
+  s->remove = fmt::format("DELETE FROM {} c USING {} l WHERE c.ctid = l._ctid AND l._op = 'd'",
+                          current, found);
+  constexpr const char* kReplace =
+      "UPDATE {} c SET {}_from = l._new FROM {} l WHERE c.ctid = l._ctid AND l._op = 'u'";
+  s->replace = fmt::format(kReplace, current, separated(sets), found);
+  s->replace_keeping = fmt::format(kReplace, current, separated(sets_keeping), found);
+  s->copy_history = fmt::format("COPY {} ({}_from, _to) FROM STDIN (FORMAT binary)", history,
+                                separated(names));
+  s->copy_current = fmt::format("COPY {} ({}_from{}) FROM STDIN (FORMAT binary)", current,
+                                separated(names), multiset ? ", _hash" : "");
+  s->copy_versions = fmt::format("COPY {} ({}_from, _to, _hash) FROM STDIN (FORMAT binary)",
+                                 versions, separated(places));
+  s->versions_to_history = fmt::format(
+      "INSERT INTO {} ({}_from, _to) SELECT {}v._from, v._to FROM {} v WHERE v._to IS NOT NULL",
+      history, separated(names), separated(values), versions);
+  s->versions_to_current = fmt::format(
+      "INSERT INTO {} ({}_from{}) SELECT {}v._from{} FROM {} v WHERE v._to IS NULL", current,
+      separated(names), multiset ? ", _hash" : "", separated(values), multiset ? ", v._hash" : "",
+      versions);
+  s->truncate_to_history = fmt::format(
+      "INSERT INTO {} ({}_from, _to) SELECT {}c._from, $1 FROM {} c WHERE c._from < $1", history,
+      separated(names), separated(d.ColumnList("c.")), current);
+  // Not TRUNCATE: a reader with an older snapshot would find the table empty.
+  s->truncate = fmt::format("DELETE FROM {}", current);
+  return statements;
+}
+
+}  // namespace tidemark::temporal
