@@ -61,9 +61,8 @@ class BacklogDrain::Meter {
     const Cost cost = {watch_.seconds(), Take(source_cpu_, source_.ProcessorSeconds()),
                        Take(process_cpu_, process_ ? ProcessorSecondsOf(process_->pid()) : 0),
                        Take(store_cpu_, store_ ? store_->ProcessorSeconds() : 0),
-                       static_cast<int64_t>(Take(log_bytes_, store_ ? static_cast<double>(
-                                                                          store_->LogBytes())
-                                                                    : 0))};
+                       static_cast<int64_t>(
+                           Take(log_bytes_, store_ ? static_cast<double>(store_->LogBytes()) : 0))};
     watch_ = Stopwatch();
     return cost;
   }

@@ -33,13 +33,9 @@ BoundedRun::BoundedRun(std::chrono::minutes limit) : limit_(limit) {
 
 BoundedRun::~BoundedRun() = default;
 
-void BoundedRun::Keep(const Hold&, tests::Cluster& cluster) {
-  clusters_.push_back(&cluster);
-}
+void BoundedRun::Keep(const Hold&, tests::Cluster& cluster) { clusters_.push_back(&cluster); }
 
-void BoundedRun::Forget(const Hold&, tests::Cluster& cluster) {
-  std::erase(clusters_, &cluster);
-}
+void BoundedRun::Forget(const Hold&, tests::Cluster& cluster) { std::erase(clusters_, &cluster); }
 
 void BoundedRun::Watch(const std::stop_token& stop) {
   const sigset_t signals = EndingSignals();

@@ -15,12 +15,11 @@ class Summary {
   explicit Summary(const Backlog& backlog)
       : backlog_(backlog),
         report_("drain", {"round", "peer", "single/s", "bulk/s", "changes/s", "seconds",
-                          "us/change", "cpu source", "cpu process", "cpu store",
-                          "cpu us/change", "log MB", "HOT %", "peak MB"}) {
+                          "us/change", "cpu source", "cpu process", "cpu store", "cpu us/change",
+                          "log MB", "HOT %", "peak MB"}) {
     report_.Note("rows", {static_cast<double>(backlog.rows), 0});
     report_.Note("one-row transactions", {static_cast<double>(backlog.single), 0});
-    report_.Note("changes in bulk transactions",
-                 {static_cast<double>(backlog.bulk_changes()), 0});
+    report_.Note("changes in bulk transactions", {static_cast<double>(backlog.bulk_changes()), 0});
   }
 
   void Add(int64_t round, const std::string& peer, const Drained& d) {
@@ -28,28 +27,28 @@ class Summary {
     const auto bulks = static_cast<double>(backlog_.bulk_changes());
     const double changes = singles + bulks;
     const double seconds = d.single.seconds + d.bulk.seconds;
-    const auto sum = [&](double Cost::* part) { return d.single.*part + d.bulk.*part; };
+    const auto sum = [&](double Cost::*part) { return d.single.*part + d.bulk.*part; };
     const double receiving = sum(&Cost::process_cpu) + sum(&Cost::store_cpu);
     if (d.parted) {
       rates_[peer]["single"].push_back(singles / d.single.seconds);
       rates_[peer]["bulk"].push_back(bulks / d.bulk.seconds);
     }
     rates_[peer]["all"].push_back(changes / seconds);
-    report_.Add({{static_cast<double>(round), 0},
-                 peer,
-                 d.parted ? Cell(singles / d.single.seconds, 0) : Cell(),
-                 d.parted ? Cell(bulks / d.bulk.seconds, 0) : Cell(),
-                 {changes / seconds, 0},
-                 {seconds, 2},
-                 {seconds / changes * 1e6, 1},
-                 {sum(&Cost::source_cpu), 1},
-                 {sum(&Cost::process_cpu), 1},
-                 {sum(&Cost::store_cpu), 1},
-                 {receiving / changes * 1e6, 1},
-                 {static_cast<double>(d.single.store_log_bytes + d.bulk.store_log_bytes) / 1e6, 0},
-                 d.hot_share < 0 ? Cell() : Cell(d.hot_share * 100, 1),
-                 d.peak_resident == 0 ? Cell()
-                                      : Cell(static_cast<double>(d.peak_resident) / 1e6, 0)});
+    report_.Add(
+        {{static_cast<double>(round), 0},
+         peer,
+         d.parted ? Cell(singles / d.single.seconds, 0) : Cell(),
+         d.parted ? Cell(bulks / d.bulk.seconds, 0) : Cell(),
+         {changes / seconds, 0},
+         {seconds, 2},
+         {seconds / changes * 1e6, 1},
+         {sum(&Cost::source_cpu), 1},
+         {sum(&Cost::process_cpu), 1},
+         {sum(&Cost::store_cpu), 1},
+         {receiving / changes * 1e6, 1},
+         {static_cast<double>(d.single.store_log_bytes + d.bulk.store_log_bytes) / 1e6, 0},
+         d.hot_share < 0 ? Cell() : Cell(d.hot_share * 100, 1),
+         d.peak_resident == 0 ? Cell() : Cell(static_cast<double>(d.peak_resident) / 1e6, 0)});
   }
 
   void Publish(const std::string& contents, const std::string& json_file) {

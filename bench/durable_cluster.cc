@@ -16,11 +16,17 @@ namespace {
 namespace fs = std::filesystem;
 
 std::vector<std::string> Settings(const std::vector<std::string>& more) {
-  std::vector<std::string> settings = {
-      "shared_buffers = 512MB",     "max_wal_size = 8GB",    "min_wal_size = 1GB",
-      "checkpoint_timeout = 30min", "wal_buffers = 16MB",    "max_worker_processes = 16",
-      "work_mem = 32MB",            "timezone = 'UTC'",      "jit = off",
-      "maintenance_work_mem = 256MB", "log_min_messages = warning"};
+  std::vector<std::string> settings = {"shared_buffers = 512MB",
+                                       "max_wal_size = 8GB",
+                                       "min_wal_size = 1GB",
+                                       "checkpoint_timeout = 30min",
+                                       "wal_buffers = 16MB",
+                                       "max_worker_processes = 16",
+                                       "work_mem = 32MB",
+                                       "timezone = 'UTC'",
+                                       "jit = off",
+                                       "maintenance_work_mem = 256MB",
+                                       "log_min_messages = warning"};
   settings.insert(settings.end(), more.begin(), more.end());
   return settings;
 }

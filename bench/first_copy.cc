@@ -27,7 +27,9 @@ struct Copied {
 class FirstCopies {
  public:
   FirstCopies(BoundedRun& run, const CommandLine& line)
-      : run_(run), line_(line), source_cluster_(run, {"wal_level = logical"}),
+      : run_(run),
+        line_(line),
+        source_cluster_(run, {"wal_level = logical"}),
         source_(source_cluster_.Connect()) {}
 
   void Prepare(int64_t rows) {
@@ -86,7 +88,7 @@ class FirstCopies {
     const double source_cpu = source_cluster_.ProcessorSeconds();
     const double store_cpu = cluster.ProcessorSeconds();
     const int64_t log = cluster.LogBytes();
-      Copied copied;
+    Copied copied;
     const Stopwatch watch;
     MirrorProcess mirror({.program = line_.tidemark,
                           .source_dsn = source_cluster_.Dsn(),
@@ -100,8 +102,7 @@ class FirstCopies {
     copied.log_bytes = cluster.LogBytes() - log;
     copied.peak_resident = PeakResidentBytesOf(mirror.pid());
     mirror.Stop();
-    source_.Execute(
-        "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots");
+    source_.Execute("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots");
     Verify(store);
     return copied;
   }
@@ -141,17 +142,17 @@ void Measure(int argc, char** argv) {
   for (int64_t round = 1; round <= rounds; ++round) {
     const auto add = [&](const std::string& peer, const Copied& c, std::vector<double>& seconds) {
       seconds.push_back(c.seconds);
-      report.Add({{static_cast<double>(round), 0},
-                  peer,
-                  {static_cast<double>(rows) / c.seconds, 0},
-                  {c.seconds, 2},
-                  c.rows_seconds == 0 ? Cell() : Cell(c.rows_seconds, 2),
-                  {c.source_cpu, 1},
-                  {c.process_cpu, 1},
-                  {c.store_cpu, 1},
-                  {static_cast<double>(c.log_bytes) / 1e6, 0},
-                  c.peak_resident == 0 ? Cell()
-                                       : Cell(static_cast<double>(c.peak_resident) / 1e6, 0)});
+      report.Add(
+          {{static_cast<double>(round), 0},
+           peer,
+           {static_cast<double>(rows) / c.seconds, 0},
+           {c.seconds, 2},
+           c.rows_seconds == 0 ? Cell() : Cell(c.rows_seconds, 2),
+           {c.source_cpu, 1},
+           {c.process_cpu, 1},
+           {c.store_cpu, 1},
+           {static_cast<double>(c.log_bytes) / 1e6, 0},
+           c.peak_resident == 0 ? Cell() : Cell(static_cast<double>(c.peak_resident) / 1e6, 0)});
     };
     add("psql", copies.ByPsql(), psql_seconds);
     add("tidemark", copies.ByTidemark(), our_seconds);

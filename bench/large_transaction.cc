@@ -31,16 +31,16 @@ void Measure(int argc, char** argv) {
   report.Note("changes", {static_cast<double>(changes), 0});
   const auto add = [&](const std::string& peer, const Drained& d) {
     const double seconds = d.single.seconds + d.bulk.seconds;
-    report.Add({peer,
-                {seconds, 2},
-                {static_cast<double>(changes) / seconds, 0},
-                {d.single.source_cpu + d.bulk.source_cpu, 1},
-                {d.single.process_cpu + d.bulk.process_cpu, 1},
-                {d.single.store_cpu + d.bulk.store_cpu, 1},
-                {static_cast<double>(d.single.store_log_bytes + d.bulk.store_log_bytes) / 1e6, 0},
-                {d.hot_share * 100, 1},
-                d.peak_resident == 0 ? Cell()
-                                     : Cell(static_cast<double>(d.peak_resident) / 1e6, 0)});
+    report.Add(
+        {peer,
+         {seconds, 2},
+         {static_cast<double>(changes) / seconds, 0},
+         {d.single.source_cpu + d.bulk.source_cpu, 1},
+         {d.single.process_cpu + d.bulk.process_cpu, 1},
+         {d.single.store_cpu + d.bulk.store_cpu, 1},
+         {static_cast<double>(d.single.store_log_bytes + d.bulk.store_log_bytes) / 1e6, 0},
+         {d.hot_share * 100, 1},
+         d.peak_resident == 0 ? Cell() : Cell(static_cast<double>(d.peak_resident) / 1e6, 0)});
     return seconds;
   };
   const double native_seconds = add("native", native);

@@ -58,7 +58,8 @@ void Write(pg::Connection source, int writer, Lane& lane, Clock::time_point begi
 
 class Watcher {
  public:
-  Watcher(pg::Connection store, std::vector<Lane>& lanes) : store_(std::move(store)), lanes_(lanes) {}
+  Watcher(pg::Connection store, std::vector<Lane>& lanes)
+      : store_(std::move(store)), lanes_(lanes) {}
 
   /// Looks once; the newest sequence of each lane, as of after the look.
   void Look() {
@@ -121,8 +122,7 @@ class Latency {
   Latencies OfTidemark(int64_t rate) {
     Say(fmt::format("tidemark at {} commits/s", rate));
     auto mirror = Mirror();
-    auto latencies =
-        Measure(store_cluster_, store_, rate, [&] { mirror->RequireRunning(); });
+    auto latencies = Measure(store_cluster_, store_, rate, [&] { mirror->RequireRunning(); });
     mirror->Stop();
     return latencies;
   }
@@ -183,11 +183,10 @@ class Latency {
     {
       std::vector<std::jthread> threads;
       for (size_t i = 0; i < writers; ++i) {
-        threads.emplace_back(Write, source_cluster_.Connect(), static_cast<int>(i),
-                             std::ref(lanes[i]),
-                             begin + interval * static_cast<int64_t>(i) /
-                                         static_cast<int64_t>(writers),
-                             begin + span_, interval);
+        threads.emplace_back(
+            Write, source_cluster_.Connect(), static_cast<int>(i), std::ref(lanes[i]),
+            begin + interval * static_cast<int64_t>(i) / static_cast<int64_t>(writers),
+            begin + span_, interval);
       }
     }
     written = true;
@@ -251,9 +250,9 @@ void Measure(int argc, char** argv) {
     const auto ours = latency.OfTidemark(rate);
     add("tidemark", ours);
     for (const auto& [name, share] : {std::pair{"p50", 0.5}, {"p99", 0.99}}) {
-      report.Note(fmt::format("tidemark / native, {}, {}", rate == 0 ? "idle" : text, name),
-                  {Percentile(ours.milliseconds, share) / Percentile(native.milliseconds, share),
-                   2});
+      report.Note(
+          fmt::format("tidemark / native, {}, {}", rate == 0 ? "idle" : text, name),
+          {Percentile(ours.milliseconds, share) / Percentile(native.milliseconds, share), 2});
     }
   }
   report.Publish(line.json_file);

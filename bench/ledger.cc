@@ -68,8 +68,7 @@ void Call(pg::Connection& source, int64_t seed, const std::string& call) {
 }  // namespace
 
 void WriteSingle(pg::Connection& source, const Backlog& backlog, int64_t seed) {
-  Call(source, seed,
-       fmt::format("CALL public.write_single({}, {})", backlog.single, backlog.rows));
+  Call(source, seed, fmt::format("CALL public.write_single({}, {})", backlog.single, backlog.rows));
 }
 
 void WriteBulk(pg::Connection& source, const Backlog& backlog, int64_t seed) {

@@ -17,9 +17,9 @@ void FillLedger(pg::Connection& source, int64_t rows);
 
 /// What is written to the ledger to be drained later, without waiting for the disk.
 struct Backlog {
-  int64_t rows = 0;              // of the ledger
-  int64_t single = 0;            // transactions that update one random row each
-  int64_t bulk = 0;              // transactions that update many rows, scattered over the table
+  int64_t rows = 0;    // of the ledger
+  int64_t single = 0;  // transactions that update one random row each
+  int64_t bulk = 0;    // transactions that update many rows, scattered over the table
   int64_t bulk_rows = 1000;
   int64_t bulk_changes() const { return bulk * bulk_rows; }
 };

@@ -55,8 +55,8 @@ void MirrorProcess::Stop() {
 void MirrorProcess::RequireRunning() {
   const auto ended = process_->Wait(base::Deadline::After(std::chrono::milliseconds(0)));
   if (ended) {
-    throw std::runtime_error(fmt::format("tidemark ended with {}: {}", ended->ToString(),
-                                         EndOf(log_)));
+    throw std::runtime_error(
+        fmt::format("tidemark ended with {}: {}", ended->ToString(), EndOf(log_)));
   }
 }
 

@@ -6,8 +6,8 @@
 namespace tidemark::bench {
 
 NativeSubscription::NativeSubscription(const std::string& source_dsn,
-                                       const std::string& publication,
-                                       pg::Connection& subscriber, std::chrono::minutes limit)
+                                       const std::string& publication, pg::Connection& subscriber,
+                                       std::chrono::minutes limit)
     : source_(pg::Connection::Open({.dsn = source_dsn},
                                    base::Deadline::After(std::chrono::seconds(20)))),
       subscriber_(&subscriber) {
@@ -15,8 +15,8 @@ NativeSubscription::NativeSubscription(const std::string& source_dsn,
                        " PUBLICATION " + base::QuoteIdentifier(publication) +
                        " WITH (binary = true)");
   PollUntil("the subscription's copy", limit, [&] {
-    return subscriber_->Value(
-               "SELECT count(*) FROM pg_subscription_rel WHERE srsubstate <> 'r'") == "0";
+    return subscriber_->Value("SELECT count(*) FROM pg_subscription_rel WHERE srsubstate <> 'r'") ==
+           "0";
   });
 }
 

@@ -13,7 +13,7 @@ namespace tidemark::bench {
 struct Cell {
   Cell() = default;
   Cell(std::string t) : text(std::move(t)), json(Quoted(text)) {}  // NOLINT
-  Cell(const char* t) : Cell(std::string(t)) {}                      // NOLINT
+  Cell(const char* t) : Cell(std::string(t)) {}                    // NOLINT
   Cell(double value, int digits);
   static std::string Quoted(const std::string& text);
   std::string text = "-", json = "null";

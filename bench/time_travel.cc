@@ -93,9 +93,8 @@ WHERE b.tx_last >= (SELECT max(tx_last) FROM tidemark.basis_journal) * $1::integ
 ORDER BY b.tx_last LIMIT 1
 )sql",
         {std::to_string(percent)});
-    instants.push_back(
-        {fmt::format("{} %", percent),
-         fmt::format("tidemark.as_of(NULL::public.ledger, '{}') AS l", time)});
+    instants.push_back({fmt::format("{} %", percent),
+                        fmt::format("tidemark.as_of(NULL::public.ledger, '{}') AS l", time)});
   }
   instants.push_back({"latest", "public.ledger AS l"});
   return instants;

@@ -36,6 +36,25 @@ constexpr int64_t kStretchBlocks = 8192;
 constexpr std::chrono::seconds kConnectMax{30};
 constexpr std::chrono::hours kStatementMax{24 * 7};
 
+// A TRUNCATE or rewrite between the snapshot and the copy's lock leaves nothing for the snapshot
+// to see, and the copy would be wrong without a sign. Call while the copy's lock is held.
+void CheckFileNodes(pg::Connection& source, const pg::Relation& relation) {
+  const auto changed = source.Execute(
+      R"sql(
+SELECT c.oid::regclass::text
+FROM pg_catalog.pg_class c
+WHERE c.oid IN (SELECT $1::oid UNION SELECT t.relid FROM pg_catalog.pg_partition_tree($1::oid) t)
+  AND c.relfilenode <> 0
+  AND c.relfilenode IS DISTINCT FROM pg_catalog.pg_relation_filenode(c.oid)
+)sql",
+      {std::to_string(relation.oid)});
+  if (changed.rows() == 0) return;
+  throw Error(base::kSerializationFailure,
+              fmt::format("table {} was truncated or rewritten while the first copy ran",
+                          changed.str(0, 0)))
+      .Detail("The copy begins again from a new snapshot.");
+}
+
 base::Timestamp Now() { return base::Timestamp::FromSystem(std::chrono::system_clock::now()); }
 
 }  // namespace
@@ -120,7 +139,6 @@ void FirstCopy::Run(const source::PreflightReport& report, std::stop_token stop)
     work.began = Now();
     Prepare(work, report, stop);
     CopyRows(work, stop);
-    CheckFileNodes(work);
     BuildKeys(work, stop);
     base::KillPoint("copy.before_attach");
     AttachAndPublish(work);
@@ -203,9 +221,11 @@ void FirstCopy::CopyRows(Work& work, std::stop_token stop) {
       tasks.emplace_back(i, task);
     }
   }
-  // Biggest first: the end of the copy is then not one worker on one big table.
+  // Smallest first: tables that are truncated now and then are small, and the sooner one is copied
+  // the less likely that is to happen before. Big ones are cut into stretches, so that no worker
+  // is left alone with one at the end.
   std::stable_sort(tasks.begin(), tasks.end(), [&](const auto& a, const auto& b) {
-    return work.relations[a.first].pages > work.relations[b.first].pages;
+    return work.relations[a.first].pages < work.relations[b.first].pages;
   });
   std::mutex mutex;
   RunParallel(options_.workers, tasks.size(), stop, [&](WorkQueue& queue, std::stop_token own) {
@@ -214,15 +234,17 @@ void FirstCopy::CopyRows(Work& work, std::stop_token stop) {
     auto store = temporal::OpenStore(options_.store_dsn, Deadline::After(kConnectMax), own);
     store.SetLimits(kStatementMax, own);
     store.Execute("SET synchronous_commit = off");
-    pg::Transaction snapshot(source, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
-    source.Execute("SET TRANSACTION SNAPSHOT " + base::QuoteLiteral(work.slot.snapshot));
     while (const auto next = queue.Take()) {
       auto& [index, task] = tasks[*next];
+      // A transaction for each stretch: no lock outlives what it is needed for.
+      pg::Transaction snapshot(source, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+      source.Execute("SET TRANSACTION SNAPSHOT " + base::QuoteLiteral(work.slot.snapshot));
       const int64_t rows =
           CopyTable(source, store, task, kFirstTx, [&](int64_t copied, int64_t bytes) {
             progress_->AddCopied(copied, bytes);
             base::KillPoint("copy.rows");
           });
+      CheckFileNodes(source, work.relations[index]);
       const std::lock_guard lock(mutex);
       work.rows[index] += rows;
     }
@@ -231,27 +253,6 @@ void FirstCopy::CopyRows(Work& work, std::stop_token stop) {
     if (!work.datasets[i].AllBinary()) FillFromStage(*store_, work.datasets[i]);
   }
   base::KillPoint("copy.copied");
-}
-
-// A TRUNCATE or rewrite between the snapshot and the copy's lock leaves nothing for the snapshot
-// to see, and the copy would be wrong without a sign.
-void FirstCopy::CheckFileNodes(Work& work) {
-  for (const auto& relation : work.relations) {
-    const auto changed = work.source.Execute(
-        R"sql(
-SELECT c.oid::regclass::text
-FROM pg_catalog.pg_class c
-WHERE c.oid IN (SELECT $1::oid UNION SELECT t.relid FROM pg_catalog.pg_partition_tree($1::oid) t)
-  AND c.relfilenode <> 0
-  AND c.relfilenode IS DISTINCT FROM pg_catalog.pg_relation_filenode(c.oid)
-)sql",
-        {std::to_string(relation.oid)});
-    if (changed.rows() > 0) {
-      throw Error(base::kSerializationFailure,
-                  fmt::format("table {} was truncated or rewritten while it was copied",
-                              changed.str(0, 0)));
-    }
-  }
 }
 
 void FirstCopy::BuildKeys(Work& work, std::stop_token stop) {

@@ -40,7 +40,6 @@ class FirstCopy {
   void Prepare(Work& work, const source::PreflightReport& report, std::stop_token stop);
   void CopyRows(Work& work, std::stop_token stop);
   void BuildKeys(Work& work, std::stop_token stop);
-  void CheckFileNodes(Work& work);
   void AttachAndPublish(Work& work);
   void Abandon(int64_t capture, const std::string& slot, const std::string& reason);
   void DropStaged();

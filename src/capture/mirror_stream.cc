@@ -252,7 +252,7 @@ void MirrorStream::ApplyTable(Table& table) {
   table.rows_added += table.transition.rows_added();
   if (table.transition.empty()) return;
   OpenStoreTransaction();
-  applier_.Apply(table.transition, tx_);
+  applier_.Apply(table.transition);
 }
 
 void MirrorStream::ApplyPending() {
@@ -288,8 +288,10 @@ void MirrorStream::PublishPending() {
                            .received_time = last_source_time_,
                            .extracted_from = extracted_from_,
                            .extracted_to = Now()};
+  std::vector<const temporal::Dataset*> changed;
   for (auto& [oid, table] : tables_) {
     if (!table->changed) continue;
+    changed.push_back(table->dataset);
     basis.members.push_back(
         {table->dataset->id, table->puts, table->deletions, table->rows_added});
     table->puts = table->deletions = table->rows_added = 0;
@@ -304,6 +306,7 @@ void MirrorStream::PublishPending() {
   received_ = std::max(received_, end);
   received_time_ = last_source_time_;
   stream_->Acknowledge(end);
+  for (const auto* dataset : changed) applier_.Tidy(*dataset, tx_);
   if (end >= limits_.one_by_one_until) progress_->SetFailure(std::nullopt);
 }
 

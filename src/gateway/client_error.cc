@@ -50,6 +50,18 @@ std::optional<std::string_view> CastType(std::string_view message) {
   return message;
 }
 
+/// An error that the look-up of an instant raised while the statement was planned or ran: it has no
+/// position, and where it was raised is no concern of the client's.
+bool IsOfAnInstant(const wire::ErrorFields& error) {
+  if (!error.Find('P').empty()) return false;
+  const std::string_view where = error.Find('W');
+  constexpr std::string_view kWindow = "tidemark.version_window(";
+  return where.find(kWindow) != std::string_view::npos ||
+         std::ranges::any_of(kClauses, [&](const Clause& clause) {
+           return where.find(clause.function) != std::string_view::npos;
+         });
+}
+
 }  // namespace
 
 void TranslateInstantType(wire::ErrorFields& error) {
@@ -67,6 +79,13 @@ void TranslateInstantType(wire::ErrorFields& error) {
 
 void TranslateForClient(wire::ErrorFields& error, const RewrittenStatement& statement) {
   TranslateInstantType(error);
+  if (IsOfAnInstant(error)) {
+    error.Set('W', "");
+    if (statement.instant_position > 0) {
+      error.Set('P', fmt::format("{}", statement.instant_position));
+    }
+    return;
+  }
   const std::string_view text = error.Find('P');
   int position = 0;
   std::from_chars(text.data(), text.data() + text.size(), position);

@@ -32,6 +32,11 @@ bool Ends(Kind kind, char response) {
 
 }  // namespace
 
+bool Expectation::HidesResult() const {
+  return kind == Kind::kQuery && statement &&
+         std::ranges::find(statement->hidden_results, results) != statement->hidden_results.end();
+}
+
 void ExpectationQueue::Sent(Expectation expectation) {
   if (expectation.kind == Kind::kCopyEnd) {
     if (!std::exchange(copying_in_, false) && !queue_.empty()) {
@@ -50,7 +55,7 @@ Expectation* ExpectationQueue::Head() {
 }
 
 ExpectationQueue::Received ExpectationQueue::OnResponse(char type) {
-  const Expectation* head = Head();
+  Expectation* head = Head();
   switch (type) {
     case 'E':
       return OnError();
@@ -63,6 +68,10 @@ ExpectationQueue::Received ExpectationQueue::OnResponse(char type) {
     case 'W':
       OnCopyIn();
       return {};
+    case 'C':
+    case 'I':
+      if (head) ++head->results;
+      break;
     default:
       break;
   }
@@ -78,8 +87,10 @@ ExpectationQueue::Received ExpectationQueue::OnError() {
   if (queue_.empty() || EndsWithReady(queue_.front().kind)) return received;
   while (!queue_.empty() && queue_.front().kind != Kind::kSync) {
     received.inquiry_dropped |= queue_.front().asker == Expectation::Asker::kInquiry;
+    if (queue_.front().change) received.undone.push_back(std::move(queue_.front().change));
     queue_.pop_front();
   }
+  std::ranges::reverse(received.undone);
   skipping_ = queue_.empty();
   return received;
 }

@@ -11,6 +11,7 @@
 
 #include <deque>
 #include <memory>
+#include <vector>
 
 #include "gateway/prepared.h"
 #include "wire/message.h"
@@ -43,6 +44,11 @@ struct Expectation {
   bool last = false;                                    // of the messages of one inquiry
   std::shared_ptr<const RewrittenStatement> statement;  // what it runs, if that was rewritten
   std::shared_ptr<const wire::ErrorFields> refusal;
+  Prepared::ChangePointer change;  // what it does to the names of statements and portals
+  size_t results = 0;              // of a Query, complete so far
+
+  /// True while the result that comes is not the client's.
+  bool HidesResult() const;
 };
 
 class ExpectationQueue {
@@ -56,6 +62,7 @@ class ExpectationQueue {
   struct Received {
     bool inquiry_answered = false;  // the last message of an inquiry
     bool inquiry_dropped = false;   // the server skips an inquiry's messages
+    std::vector<Prepared::ChangePointer> undone;  // refused or skipped, the newest first
   };
   /// A response came. Call it after Head() has been used.
   Received OnResponse(char type);

@@ -29,7 +29,7 @@ RETURNS TABLE (ord integer, kind text, schema_name text, relation_name text,
          CASE WHEN c.oid IS NULL THEN 'missing' WHEN c.relkind = 'v' THEN 'view'
               WHEN c.relname LIKE 'plain%' THEN 'plain' ELSE 'versioned' END,
          s.nspname::text, c.relname::text,
-         (SELECT f FROM string_to_table(functions[n.ord], ',') f
+         (SELECT f FROM unnest(functions[n.ord]::text[]) f
             JOIN pg_proc p ON p.proname = trim('"' FROM f) AND p.provolatile = 'v' LIMIT 1)
     FROM unnest(names) WITH ORDINALITY n(name, ord)
     LEFT JOIN pg_class c ON c.oid = to_regclass(n.name)

@@ -35,11 +35,12 @@ std::string Field(const wire::DataRow& row, size_t column) {
 
 }  // namespace
 
-std::optional<Inquiry> Inquiry::Open(std::string_view text, Protocol protocol, Store store) {
-  if (store == Store::kForeign || !rewrite::MayConcern(text)) return std::nullopt;
+std::optional<Inquiry> Inquiry::Open(std::string_view text, Protocol protocol, Store store,
+                                     const rewrite::Scope& scope) {
+  if (store == Store::kForeign || !rewrite::MayConcern(text, scope)) return std::nullopt;
   Inquiry inquiry(text, protocol, store);
   try {
-    inquiry.statement_ = rewrite::Statement::Analyze(text);
+    inquiry.statement_ = rewrite::Statement::Analyze(text, scope);
     if (!inquiry.statement_) return std::nullopt;
   } catch (const base::Error& error) {
     inquiry.refusal_ = error;
@@ -83,7 +84,8 @@ void Inquiry::Settle() {
 
 void Inquiry::Render() {
   try {
-    rewritten_ = statement_->Render(resolutions_, evaluated_);
+    rewritten_ =
+        statement_->Render(resolutions_, evaluated_, protocol_ == Protocol::kSimple);
   } catch (const base::Error& error) {
     rewritten_.reset();
     refusal_ = error;
@@ -97,10 +99,11 @@ std::string Inquiry::ResolveSql() const {
   for (const auto& reference : statement_->references()) {
     std::string list;
     for (const auto& function : reference.functions) {
-      list += (list.empty() ? "" : ",") + function;
+      list += (list.empty() ? "" : ", ") + base::QuoteLiteral(function);
     }
     names += (names.empty() ? "" : ", ") + base::QuoteLiteral(reference.name);
-    functions += (functions.empty() ? "" : ", ") + base::QuoteLiteral(list);
+    functions += (functions.empty() ? "(ARRAY[" : ", (ARRAY[") + list +
+                 "]::pg_catalog.text[])::pg_catalog.text";
   }
   return fmt::format(kResolveSql, names, functions);
 }

@@ -29,7 +29,8 @@ class Inquiry {
 
   /// nullopt when `text` passes as it is. An error of analysis is kept until the store is known
   /// to be Tidemark's.
-  static std::optional<Inquiry> Open(std::string_view text, Protocol protocol, Store store);
+  static std::optional<Inquiry> Open(std::string_view text, Protocol protocol, Store store,
+                                     const rewrite::Scope& scope);
 
   /// What to ask next; empty when all is known.
   const std::string& sql() const { return sql_; }

@@ -14,29 +14,32 @@ Prepared::Statement Find(const auto& names, std::string_view name) {
 
 }  // namespace
 
-void Prepared::OnParse(std::string_view name, Statement statement) {
-  const Statement old = FindStatement(name);
-  if (old && old->settles && !name.empty() && !(statement && statement->settles)) return;
+// nullptr: it was unknown, and is.
+Prepared::ChangePointer Prepared::Set(bool portal, std::string_view name, Statement statement) {
+  Names& names = portal ? portals_ : statements_;
+  Statement before = Find(names, name);
+  if (!before && !statement) return nullptr;
   if (statement) {
-    statements_.insert_or_assign(std::string(name), std::move(statement));
+    names.insert_or_assign(std::string(name), std::move(statement));
   } else {
-    Erase(statements_, name);
+    Erase(names, name);
   }
+  return std::make_shared<const Change>(Change{portal, std::string(name), std::move(before)});
 }
 
-Prepared::Statement Prepared::OnBind(std::string_view portal, std::string_view name) {
-  Statement statement = FindStatement(name);
-  if (statement) {
-    portals_.insert_or_assign(std::string(portal), statement);
-  } else {
-    Erase(portals_, portal);
-  }
-  return statement;
+Prepared::ChangePointer Prepared::OnParse(std::string_view name, Statement statement) {
+  return Set(false, name, std::move(statement));
 }
 
-void Prepared::OnClose(char kind, std::string_view name) {
-  Erase(kind == 'S' ? statements_ : portals_, name);
+Prepared::ChangePointer Prepared::OnBind(std::string_view portal, std::string_view name) {
+  return Set(true, portal, FindStatement(name));
 }
+
+Prepared::ChangePointer Prepared::OnClose(char kind, std::string_view name) {
+  return Set(kind != 'S', name, nullptr);
+}
+
+void Prepared::Undo(const Change& change) { Set(change.portal, change.name, change.before); }
 
 void Prepared::OnQuery() {
   OnClose('S', "");

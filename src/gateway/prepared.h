@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "rewrite/statement.h"
 
@@ -14,18 +15,29 @@ namespace tidemark::gateway {
 struct RewrittenStatement {
   rewrite::PositionMap positions;
   bool settles = false;
+  std::vector<size_t> hidden_results;  // of a simple query, see rewrite::Rewritten
+  int instant_position = 0;
 };
 
 class Prepared {
  public:
   using Statement = std::shared_ptr<const RewrittenStatement>;
 
-  /// A Parse was sent; nullptr when its text was not rewritten. The server refuses a name that is
-  /// in use, so a named statement that settles keeps settling until it is closed.
-  void OnParse(std::string_view name, Statement statement);
-  /// A Bind was sent; returns what the portal runs.
-  Statement OnBind(std::string_view portal, std::string_view name);
-  void OnClose(char kind, std::string_view name);
+  /// What a message changed: to be undone if the server refuses or skips that message.
+  struct Change {
+    bool portal;
+    std::string name;
+    Statement before;
+  };
+  using ChangePointer = std::shared_ptr<const Change>;
+
+  /// A Parse was sent; nullptr when its text was not rewritten.
+  ChangePointer OnParse(std::string_view name, Statement statement);
+  /// A Bind was sent; FindPortal() then tells what the portal runs.
+  ChangePointer OnBind(std::string_view portal, std::string_view name);
+  ChangePointer OnClose(char kind, std::string_view name);
+  /// Changes are undone the newest first.
+  void Undo(const Change& change);
   /// A simple Query was sent: it ends the unnamed statement and portal.
   void OnQuery();
 
@@ -36,6 +48,7 @@ class Prepared {
 
  private:
   using Names = std::map<std::string, Statement, std::less<>>;
+  ChangePointer Set(bool portal, std::string_view name, Statement statement);
   Names statements_, portals_;
 };
 

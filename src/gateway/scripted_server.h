@@ -55,8 +55,15 @@ class ScriptedServer {
     out += asynchronous;
     if (type == 'd' || type == 'c' || type == 'f' || type == 'p') return;
     if (type == wire::Query::kType) {
-      const std::string_view text = wire::Query::Read(body).text;
-      if (!Run(text, out, true)) status_ = status_ == 'I' ? 'I' : 'E';
+      std::string_view text = wire::Query::Read(body).text;
+      for (size_t end = 0; end != std::string_view::npos; text.remove_prefix(end + 2)) {
+        end = text.find("; ");
+        if (!Run(text.substr(0, end), out, true)) {
+          status_ = status_ == 'I' ? 'I' : 'E';
+          break;
+        }
+        if (end == std::string_view::npos) break;
+      }
       if (!copying_) Ready(out);
       return;
     }

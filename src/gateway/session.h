@@ -91,6 +91,7 @@ class Session {
   ExpectationQueue expected_;
   Prepared prepared_;
   Inquiry::Store store_ = Inquiry::Store::kUnknown;
+  rewrite::Scope scope_;
   std::optional<Inquiry> inquiry_;
   std::string held_;           // the message that the inquiry is about
   bool shows_backend_ = true;  // whether the rest of the store's message at hand goes to the client

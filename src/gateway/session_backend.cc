@@ -28,7 +28,7 @@ void Session::CutBackend(std::string_view bytes, Steps& steps) {
   try {
     for (;;) {
       const Expectation* head = expected_.Head();
-      if (!head || head->asker == Asker::kClient) {
+      if (!head || (head->asker == Asker::kClient && !head->HidesResult())) {
         run.Pass(backend_.TakeRun('D'));
         run.Pass(backend_.TakeRun('d'));
       }
@@ -73,6 +73,7 @@ void Session::OnBackendMessage(const Piece& piece, Run& to_client, std::string& 
     held_ = {};
   }
   const auto received = expected_.OnResponse(type);
+  for (const auto& change : received.undone) prepared_.Undo(*change);
   if (!inquiry_) return;
   if (received.inquiry_answered) {
     inquiry_->OnAnswered();
@@ -89,8 +90,10 @@ bool Session::Show(const Piece& piece, const Expectation* head, Run& to_client) 
   const bool error =
       type == wire::ErrorFields::kErrorType || type == wire::ErrorFields::kNoticeType;
   if (error && head && IsWhole(piece) && ShowError(piece, head, to_client)) return true;
-  const bool hidden = head && (head->asker == Asker::kInquiry || head->asker == Asker::kSettle) &&
-                      !IsAsynchronous(type) && type != wire::ErrorFields::kErrorType;
+  const bool ours =
+      head && (head->asker == Asker::kInquiry || head->asker == Asker::kSettle ||
+               (head->HidesResult() && type != wire::ReadyForQuery::kType));
+  const bool hidden = ours && !IsAsynchronous(type) && type != wire::ErrorFields::kErrorType;
   if (!hidden) to_client.Pass(piece.bytes);
   return !hidden;
 }

@@ -96,14 +96,19 @@ void Session::OnNames(const Piece& piece, Run& to_backend) {
   const char kind = body.empty() ? 'S' : body[0];
   const std::string_view name = FirstName(body.empty() ? body : body.substr(1));
   Prepared::Statement statement;
+  Prepared::ChangePointer change;
   switch (piece.header.type) {
     case wire::Bind::kType: {
       const auto names = known ? wire::BindNames::Read(body) : std::nullopt;
-      if (names) statement = prepared_.OnBind(names->portal, names->statement);
+      if (names) {
+        statement = prepared_.FindStatement(names->statement);
+        change = prepared_.OnBind(names->portal, names->statement);
+      }
       if (statement && statement->settles) {
         SendHidden(to_backend.Write(), "tidemark$settle", kSettleSql, Expectation::Asker::kSettle);
       }
-      return expected_.Sent({.kind = Kind::kBind, .statement = std::move(statement)});
+      return expected_.Sent(
+          {.kind = Kind::kBind, .statement = std::move(statement), .change = std::move(change)});
     }
     case wire::Execute::kType:
       if (known) statement = prepared_.FindPortal(FirstName(body));
@@ -114,8 +119,8 @@ void Session::OnNames(const Piece& piece, Run& to_backend) {
       }
       return expected_.Sent({.kind = Kind::kDescribe, .statement = std::move(statement)});
     default:
-      if (known) prepared_.OnClose(kind, name);
-      return expected_.Sent({.kind = Kind::kClose});
+      if (known) change = prepared_.OnClose(kind, name);
+      return expected_.Sent({.kind = Kind::kClose, .change = std::move(change)});
   }
 }
 
@@ -126,7 +131,7 @@ bool Session::Inquire(const Piece& piece, std::string& to_backend) {
     const std::string_view text =
         simple ? wire::Query::Read(piece.body()).text : wire::Parse::Read(piece.body()).text;
     inquiry_ = Inquiry::Open(
-        text, simple ? Inquiry::Protocol::kSimple : Inquiry::Protocol::kExtended, store_);
+        text, simple ? Inquiry::Protocol::kSimple : Inquiry::Protocol::kExtended, store_, scope_);
   } catch (const base::Error&) {
     return false;  // malformed: the server says so
   }
@@ -139,14 +144,15 @@ bool Session::Inquire(const Piece& piece, std::string& to_backend) {
 // The beginning of a Query or Parse message that goes to the store unchanged.
 void Session::OnTextPassed(std::string_view message) {
   const bool simple = message[0] == wire::Query::kType;
+  Prepared::ChangePointer change;
   if (!prepared_.empty() && !expected_.deaf()) {
     if (simple) {
       prepared_.OnQuery();
     } else {
-      prepared_.OnParse(FirstName(message.substr(wire::MessageHeader::kBytes)), nullptr);
+      change = prepared_.OnParse(FirstName(message.substr(wire::MessageHeader::kBytes)), nullptr);
     }
   }
-  expected_.Sent({.kind = simple ? Kind::kQuery : Kind::kParse});
+  expected_.Sent({.kind = simple ? Kind::kQuery : Kind::kParse, .change = std::move(change)});
 }
 
 }  // namespace tidemark::gateway

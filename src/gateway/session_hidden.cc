@@ -60,8 +60,13 @@ void Session::SendRewritten(rewrite::Rewritten rewritten, std::string& to_backen
   const std::string held = std::move(held_);
   held_.clear();
   const std::string_view body = std::string_view(held).substr(wire::MessageHeader::kBytes);
-  auto statement = std::make_shared<const RewrittenStatement>(
-      RewrittenStatement{std::move(rewritten.positions), rewritten.settles});
+  scope_.executes = scope_.executes || rewritten.prepares_settling;
+  auto statement = std::make_shared<const RewrittenStatement>(RewrittenStatement{
+      .positions = std::move(rewritten.positions),
+      .settles = rewritten.settles,
+      .hidden_results = std::move(rewritten.hidden_results),
+      .instant_position = rewritten.instant_position,
+  });
   if (held[0] == wire::Query::kType) {
     wire::Query{rewritten.sql}.Write(to_backend);
     prepared_.OnQuery();
@@ -69,10 +74,11 @@ void Session::SendRewritten(rewrite::Rewritten rewritten, std::string& to_backen
     return;
   }
   wire::Parse parse = wire::Parse::Read(body);
-  prepared_.OnParse(parse.statement, statement);
+  auto change = prepared_.OnParse(parse.statement, statement);
   parse.text = rewritten.sql;
   parse.Write(to_backend);
-  expected_.Sent({.kind = Kind::kParse, .statement = std::move(statement)});
+  expected_.Sent(
+      {.kind = Kind::kParse, .statement = std::move(statement), .change = std::move(change)});
 }
 
 // The failure happens at the server, so that the transaction, and in the extended protocol what

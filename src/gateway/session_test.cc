@@ -255,12 +255,49 @@ TEST(Session, SettlesBeforeEachBindOfAStatementWithALaterInstant) {
   EXPECT_THAT(settles, ElementsAre("B s", "B s"));
 }
 
-TEST(Session, SettlesOnceBeforeASimpleQueryWithALaterInstant) {
+TEST(Session, AStringOfSeveralStatementsSettlesUnseenRightBeforeTheOneThatHasTo) {
+  for (const size_t bytes : {1, 1 << 20}) {
+    Wiring wiring({}, bytes);
+    const auto script = Script().Query("select 1; select * from t for system_time as of now()");
+    EXPECT_THAT(Messages(wiring.Run(script)), ElementsAre("T", "D", "C", "T", "D", "C", "Z I"));
+    EXPECT_THAT(wiring.server.received.back(),
+                HasSubstr("select 1; SELECT tidemark.settle(); select * from tidemark.as_of"));
+  }
+}
+
+TEST(Session, AnErrorOfASettlingInsideAStringReachesTheClient) {
+  ScriptedServer server;
+  server.fails_at = 4;  // after probe, resolve and the first statement of the string
+  EXPECT_THAT(
+      Answers(Script().Query("select 1; select * from t for system_time as of now()"), server),
+      ElementsAre("T", "D", "C", "E XX000 it failed", "Z I"));
+}
+
+TEST(Session, ExecuteSettlesOnceAStatementThatHasToWasPreparedInSql) {
   Wiring wiring;
-  wiring.Run(Script().Query("select 1; select * from t for system_time as of now()"));
-  ASSERT_GE(wiring.server.received.size(), 2u);
-  EXPECT_EQ(wiring.server.received[wiring.server.received.size() - 2],
-            "Q SELECT tidemark.settle()");
+  const std::string prepare = "prepare p as " + std::string(kAsOfNow);
+  wiring.Run(Script().Query("execute q"));
+  EXPECT_EQ(wiring.server.received.back(), "Q execute q");
+  wiring.Run(Script().Query(prepare));
+  wiring.to_client.clear();
+  EXPECT_THAT(Messages(wiring.Run(Script().Query("execute p"))), ElementsAre("T", "D", "C", "Z I"));
+  EXPECT_EQ(wiring.server.received.back(), "Q SELECT tidemark.settle(); execute p");
+  wiring.server.received.clear();
+  wiring.Run(Script().Run("", "execute p").Sync());
+  EXPECT_THAT(wiring.server.received, testing::Contains("E tidemark$settle"));
+}
+
+TEST(Session, ACloseThatTheServerSkipsChangesNothing) {
+  Wiring wiring;
+  wiring.Run(Script().Parse("s", kAsOfParameter).Sync());
+  wiring.Run(Script().Run("", "boom").Close("s").Sync(), /*eager=*/false);
+  wiring.server.received.clear();
+  wiring.Run(Script().Bind("s").Execute().Sync());
+  EXPECT_THAT(wiring.server.received, testing::Contains("E tidemark$settle"));
+  wiring.Run(Script().Close("s").Sync());
+  wiring.server.received.clear();
+  wiring.Run(Script().Parse("s", "select 1").Bind("s").Execute().Sync());
+  EXPECT_THAT(wiring.server.received, testing::Not(testing::Contains("E tidemark$settle")));
 }
 
 TEST(Session, AnErrorBeforeAHeldParseLeavesItToTheServer) {

@@ -40,9 +40,9 @@ bool HasClauseWord(std::string_view sql) {
   return false;
 }
 
-bool HasWordCopy(std::string_view sql) {
-  for (size_t i = 0; i + 4 <= sql.size(); ++i) {
-    if (StartsWith(sql.substr(i), "copy")) return true;
+bool HasWord(std::string_view sql, std::string_view lower_case) {
+  for (size_t i = 0; i + lower_case.size() <= sql.size(); ++i) {
+    if (StartsWith(sql.substr(i), lower_case)) return true;
   }
   return false;
 }
@@ -53,7 +53,7 @@ bool StartsWithCopy(std::string_view sql) {
   for (size_t at = 0; at != std::string_view::npos && at < sql.size();) {
     const size_t word = sql.find_first_not_of(" \t\r\n\f\v;", at);
     if (word == std::string_view::npos) return false;
-    if (sql[word] == '-' || sql[word] == '/') return HasWordCopy(sql);
+    if (sql[word] == '-' || sql[word] == '/') return HasWord(sql, "copy");
     if (StartsWith(sql.substr(word), "copy")) return true;
     at = Find(sql, ';', word);
   }
@@ -62,6 +62,8 @@ bool StartsWithCopy(std::string_view sql) {
 
 }  // namespace
 
-bool MayConcern(std::string_view sql) { return HasClauseWord(sql) || StartsWithCopy(sql); }
+bool MayConcern(std::string_view sql, const Scope& scope) {
+  return HasClauseWord(sql) || StartsWithCopy(sql) || (scope.executes && HasWord(sql, "execute"));
+}
 
 }  // namespace tidemark::rewrite

@@ -61,14 +61,16 @@ class Editor {
 
 }  // namespace
 
-Rewritten ApplyEdits(std::string_view client, std::vector<Edit> edits, bool settles) {
+Rewritten ApplyEdits(std::string_view client, std::vector<Edit> edits) {
   std::ranges::stable_sort(edits, [](const Edit& a, const Edit& b) {
-    return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
+    if (a.begin != b.begin) return a.begin < b.begin;
+    const bool a_empty = a.begin == a.end, b_empty = b.begin == b.end;
+    return a_empty != b_empty ? a_empty : a.end > b.end;
   });
   Editor editor(client, edits);
   editor.Write(0, client.size(), 0);
   PositionMap positions(std::string(client), editor.sql, std::move(editor.pieces));
-  return {std::move(editor.sql), std::move(positions), settles};
+  return {.sql = std::move(editor.sql), .positions = std::move(positions)};
 }
 
 }  // namespace tidemark::rewrite

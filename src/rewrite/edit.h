@@ -29,7 +29,8 @@ struct Edit {
   }
 };
 
-/// `edits` do not overlap, except that one may lie inside a kept part of another.
-Rewritten ApplyEdits(std::string_view client, std::vector<Edit> edits, bool settles);
+/// `edits` do not overlap, except that one may lie inside a kept part of another. An empty one
+/// comes before another that begins at the same byte.
+Rewritten ApplyEdits(std::string_view client, std::vector<Edit> edits);
 
 }  // namespace tidemark::rewrite

@@ -165,10 +165,9 @@ class InstantReader {
     while (node->contains("TypeCast")) {
       const Json& cast = node->at("TypeCast");
       const std::string type = BuiltInType(cast);
-      if (own_casts && type != own_type) {
-        own_casts = false;
-        wrong_type = NotAnInstant(type);
-      }
+      // What is cast on is the server's to judge.
+      if (node == &value) wrong_type = NotAnInstant(type);
+      own_casts = own_casts && type == own_type;
       node = &cast.at("arg");
     }
     const auto constant = node->find("A_Const");

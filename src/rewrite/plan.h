@@ -9,6 +9,7 @@
 #include "rewrite/edit.h"
 #include "rewrite/instant.h"
 #include "rewrite/references.h"
+#include "rewrite/statement_kind.h"
 
 namespace tidemark::rewrite {
 
@@ -23,9 +24,16 @@ struct Plan {
   struct Entry {
     std::optional<TemporalReference> temporal;
     std::vector<Edit> copy;
+    size_t statement = 0;  // index into `statements`
+  };
+  /// One statement of the text.
+  struct Part {
+    StatementKind kind = StatementKind::kUtility;
+    size_t begin = 0;  // byte of its first token
   };
 
   std::string client;
+  std::vector<Part> statements;
   std::vector<Entry> entries;
   std::vector<ColumnReference> columns;
   QueryLevels levels;

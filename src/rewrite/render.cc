@@ -9,6 +9,7 @@
 #include <span>
 #include <utility>
 
+#include "rewrite/characters.h"
 #include "rewrite/complaint.h"
 #include "rewrite/plan.h"
 #include "rewrite/statement.h"
@@ -160,16 +161,35 @@ std::optional<Edit> EditOf(const Plan& plan, const ColumnReference& column,
   return std::nullopt;
 }
 
+/// True when the instants may lie after the snapshot in which they are looked up.
+bool Settles(const Plan::TemporalReference& temporal, StatementKind kind) {
+  if (temporal.bound.clause.axis != Axis::kSystemTime || temporal.instants.empty()) return false;
+  const bool planned_first =
+      kind == StatementKind::kQuery && temporal.bound.clause.form == Form::kAsOf;
+  return !planned_first || std::ranges::any_of(temporal.instants, &Instant::present);
+}
+
+/// Where the only instant stands, for errors that have no position of their own.
+int PositionOfInstant(const Plan& plan) {
+  std::optional<size_t> offset;
+  for (const Plan::Entry& entry : plan.entries) {
+    if (!entry.temporal || entry.temporal->instants.empty()) continue;
+    if (offset) return 0;
+    offset = entry.temporal->instants.front().begin;
+  }
+  return offset ? CharacterPosition(plan.client, *offset) : 0;
+}
+
 }  // namespace
 
 Rewritten Statement::Render(std::span<const Resolution> resolutions,
-                            std::span<const std::string> evaluated) const {
+                            std::span<const std::string> evaluated, bool settles_inside) const {
   if (resolutions.size() != references_.size() ||
       (!evaluated.empty() && evaluated.size() != evaluable_instants_.size())) {
     throw base::Error(base::kInternalError, "rewrite was given answers to other questions");
   }
   std::vector<Edit> edits;
-  bool settles = false;
+  std::vector<bool> settling(plan_->statements.size());
   for (size_t i = 0; i < references_.size(); ++i) {
     const Plan::Entry& entry = plan_->entries[i];
     if (!entry.temporal) {
@@ -185,12 +205,34 @@ Rewritten Statement::Render(std::span<const Resolution> resolutions,
       Edit& command = edits.emplace_back(Edit{word.begin, word.end, {}});
       command.Generate("SELECT * FROM", word.begin);
     }
-    settles = settles || std::ranges::any_of(temporal.instants, &Instant::present);
+    if (Settles(temporal, plan_->statements[entry.statement].kind)) {
+      settling[entry.statement] = true;
+    }
   }
   for (const ColumnReference& column : plan_->columns) {
     if (auto edit = EditOf(*plan_, column, resolutions)) edits.push_back(std::move(*edit));
   }
-  return ApplyEdits(plan_->client, std::move(edits), settles);
+  bool settles = false, prepares_settling = false;
+  std::vector<size_t> hidden_results;
+  for (size_t i = 0; i < settling.size(); ++i) {
+    const auto [kind, begin] = plan_->statements[i];
+    const bool prepares = kind == StatementKind::kPrepare;
+    prepares_settling = prepares_settling || (prepares && settling[i]);
+    if (prepares || !(settling[i] || kind == StatementKind::kExecute)) continue;
+    if (!settles_inside || (settling.size() == 1 && kind != StatementKind::kExecute)) {
+      settles = true;
+      continue;
+    }
+    hidden_results.push_back(i + hidden_results.size());
+    edits.push_back({begin, begin, {}});
+    edits.back().Generate("SELECT tidemark.settle(); ", begin);
+  }
+  Rewritten rewritten = ApplyEdits(plan_->client, std::move(edits));
+  rewritten.settles = settles;
+  rewritten.hidden_results = std::move(hidden_results);
+  rewritten.prepares_settling = prepares_settling;
+  rewritten.instant_position = PositionOfInstant(*plan_);
+  return rewritten;
 }
 
 }  // namespace tidemark::rewrite

@@ -36,21 +36,6 @@ std::string WithoutClauses(std::string_view sql, const TokenList& tokens,
   return blank;
 }
 
-/// True for a statement that reads as it runs, as against one that keeps its query for later.
-bool RunsAtOnce(const nlohmann::json& statement) {
-  if (const auto explain = statement.find("ExplainStmt"); explain != statement.end()) {
-    return RunsAtOnce(explain->at("query"));
-  }
-  if (const auto create = statement.find("CreateTableAsStmt"); create != statement.end()) {
-    return create->value("objtype", std::string()) == "OBJECT_TABLE";
-  }
-  for (const char* kind : {"SelectStmt", "InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt",
-                           "DeclareCursorStmt", "CopyStmt"}) {
-    if (statement.contains(kind)) return true;
-  }
-  return false;
-}
-
 /// A name's parts as the client wrote them, without blanks and comments between, in a spelling that
 /// to_regclass() reads: it knows no U&"…".
 std::string RegclassText(std::string_view sql, Bytes written,
@@ -106,8 +91,12 @@ class Analysis {
   }
 
   void Add(StatementRange range) {
+    plan.statements.push_back({.begin = BeginOf(tokens_, range)});
     if (MayHoldClause(tokens_, range)) {
       AddClauses(range);
+    } else if (IsExecute(tokens_, range)) {
+      plan.statements.back().kind = StatementKind::kExecute;
+      executes = true;
     } else if (tokens_.IsWord(range.begin, "copy") && !IsTooDeep(tokens_, range)) {
       AddCopy(range);
     }
@@ -130,6 +119,7 @@ class Analysis {
   Plan plan;
   std::vector<Statement::Reference> references;
   std::vector<std::string> evaluable;
+  bool executes = false;
 
  private:
   void AddClauses(StatementRange range) {
@@ -157,8 +147,9 @@ class Analysis {
         }
         std::ranges::copy(instant.columns, std::back_inserter(plan.columns));
       }
-      plan.entries.push_back({std::move(temporal), {}});
+      plan.entries.push_back({std::move(temporal), {}, plan.statements.size() - 1});
     }
+    plan.statements.back().kind = KindOf(statement);
     runs_at_once_ = RunsAtOnce(statement);
   }
 
@@ -167,7 +158,7 @@ class Analysis {
     if (!copy) return;
     references.push_back(ReferenceTo(sql_, copy->written, copy->name));
     references.back().copy = true;
-    plan.entries.push_back({std::nullopt, std::move(copy->edits)});
+    plan.entries.push_back({std::nullopt, std::move(copy->edits), plan.statements.size() - 1});
   }
 
   [[noreturn]] void RefuseAsPostgresDoes(const Parsed& parsed, StatementRange range) const {
@@ -184,8 +175,8 @@ class Analysis {
 
 }  // namespace
 
-std::optional<Statement> Statement::Analyze(std::string_view sql) {
-  if (!MayConcern(sql) || sql.find('\0') != std::string_view::npos) return std::nullopt;
+std::optional<Statement> Statement::Analyze(std::string_view sql, const Scope& scope) {
+  if (!MayConcern(sql, scope) || sql.find('\0') != std::string_view::npos) return std::nullopt;
   const TokenList tokens(sql);
   const std::vector<StatementRange> statements = SplitStatements(tokens);
   if (tokens.lexical_error()) {
@@ -197,7 +188,7 @@ std::optional<Statement> Statement::Analyze(std::string_view sql) {
   }
   Analysis analysis(sql, tokens);
   for (const StatementRange range : statements) analysis.Add(range);
-  if (analysis.references.empty()) return std::nullopt;
+  if (analysis.references.empty() && !(analysis.executes && scope.executes)) return std::nullopt;
   if (statements.size() == 1) analysis.OfferEvaluation();
   Statement statement;
   statement.references_ = std::move(analysis.references);

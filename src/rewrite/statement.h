@@ -16,9 +16,15 @@
 
 namespace tidemark::rewrite {
 
+/// What the session did before that decides what concerns the rewriter.
+struct Scope {
+  bool executes = false;  // SQL's EXECUTE may run a query that needs settling
+};
+
 /// False only when `sql` certainly holds nothing the rewriter touches (temporal clauses, COPY of a
-/// table TO). Costs one scan for a few words; a false positive costs one Analyze.
-bool MayConcern(std::string_view sql);
+/// table TO, EXECUTE where it matters). Costs one scan for a few words; a false positive costs one
+/// Analyze.
+bool MayConcern(std::string_view sql, const Scope& scope = {});
 
 /// What the store's catalog says of one reference's name.
 struct Resolution {
@@ -49,9 +55,16 @@ struct Plan;  // what Analyze keeps for Render (plan.h)
 struct Rewritten {
   std::string sql;
   PositionMap positions;
-  /// True when an instant is evaluated at execution (`$n`, now(), …): the session must then let a
-  /// publish in flight finish (tidemark.settle()) before the statement's snapshot is taken.
+  /// True when an instant may lie after the snapshot that the statement would take (`$n`, now(), a
+  /// literal of COPY, …): the session must then let a publish in flight finish
+  /// (tidemark.settle()) before the statement begins.
   bool settles = false;
+  /// Results of `sql`, counted from 0, that are not the client's: it settles by itself there.
+  std::vector<size_t> hidden_results;
+  /// It prepares, in SQL, a query that settles: see Scope::executes.
+  bool prepares_settling = false;
+  /// Where the only instant of the text stands, in characters from 1; 0 when there are more.
+  int instant_position = 0;
 };
 
 class Statement {
@@ -61,7 +74,7 @@ class Statement {
   /// reference, 0A000 for a clause on a CTE, sub-select or function, or with FOR UPDATE/SHARE,
   /// 22004 for a literal NULL instant, 42804 for a constant of another type, 54001 for a statement
   /// too deep to be parsed safely.
-  static std::optional<Statement> Analyze(std::string_view sql);
+  static std::optional<Statement> Analyze(std::string_view sql, const Scope& scope = {});
 
   struct Reference {
     std::string name;                    // SQL text that to_regclass() reads, e.g. public."Orders"
@@ -79,8 +92,12 @@ class Statement {
 
   /// `resolutions` are parallel to references(); `evaluated` to evaluable_instants(), or empty.
   /// Throws 42P01, 42809, 0A000 (view), 42P17 (volatile function) with positions.
+  ///
+  /// With `settles_inside` (simple protocol) a text of several statements, or an EXECUTE, settles
+  /// by itself, right before each statement that has to: what came before may take its time, and
+  /// now() is the time at which the whole text arrived.
   Rewritten Render(std::span<const Resolution> resolutions,
-                   std::span<const std::string> evaluated = {}) const;
+                   std::span<const std::string> evaluated = {}, bool settles_inside = false) const;
 
  private:
   Statement() = default;

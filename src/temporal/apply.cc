@@ -241,11 +241,10 @@ void Applier::ThrowMissing(const Dataset& dataset, const ApplyStatements& sql) {
       .Hint("The mirror differs from its source; compare with \"tidemark verify\".");
 }
 
-void Applier::Apply(Transition& transition, int64_t tx_newest) {
+void Applier::Apply(Transition& transition) {
   const Dataset& d = transition.dataset();
   try {
     const ApplyStatements& sql = For(d);
-    partitions_.Cover(d, tx_newest);
     if (!filled_.insert(d.id).second) {
       // The second part of one transaction finds what the first part staged.
       store_->Execute(fmt::format(
@@ -286,7 +285,6 @@ void Applier::Apply(Transition& transition, int64_t tx_newest) {
 
 int64_t Applier::Truncate(const Dataset& d, int64_t tx) {
   const ApplyStatements& sql = For(d);
-  partitions_.Cover(d, tx);
   const auto moved = store_->Execute(sql.truncate_to_history, {std::to_string(tx)}).affected();
   partitions_.Count(d, moved);
   return store_->Execute(sql.truncate).affected();

@@ -25,13 +25,17 @@ class Applier {
   /// A new transaction has begun on the connection: its temporary tables are empty.
   void BeginTransaction() { filled_.clear(); }
 
-  /// Applies and clears the transition. `tx_newest` is the newest tx in it. Throws XX001 when a
-  /// row that must be there is not (naming relation and key), and whatever the store refuses.
-  void Apply(Transition& transition, int64_t tx_newest);
+  /// Applies and clears the transition. Throws XX001 when a row that must be there is not (naming
+  /// relation and key), and whatever the store refuses.
+  void Apply(Transition& transition);
 
   /// Closes all current rows at `tx`. Pending changes of the dataset must have been applied.
   /// Returns how many rows there were.
   int64_t Truncate(const Dataset& dataset, int64_t tx);
+
+  /// Between transactions: closes the dataset's history partition if it is full. `tx_next` is the
+  /// first tx that has not been written yet.
+  void Tidy(const Dataset& dataset, int64_t tx_next) { partitions_.RollOver(dataset, tx_next); }
 
  private:
   const ApplyStatements& For(const Dataset& dataset);

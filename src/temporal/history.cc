@@ -15,66 +15,86 @@ using base::Error;
 
 namespace {
 
-constexpr int64_t kLeastWidth = 256;
-constexpr int64_t kMostWidth = int64_t{1} << 40;
+// After readers were in the way, the next attempt to close a partition waits this long.
+constexpr std::chrono::seconds kRetryInterval{10};
+
+std::string PartitionName(const Dataset& dataset, const std::string& number) {
+  return fmt::format("tidemark_history.d{}_p{}", dataset.id, number);
+}
 
 }  // namespace
 
-HistoryPartitions::Newest& HistoryPartitions::Load(const Dataset& dataset) {
-  const auto [found, added] = newest_.try_emplace(dataset.id);
-  if (added) {
-    const auto rows = store_->Execute(
-        R"sql(
-SELECT p.number, p.tx_from, p.tx_to,
-       greatest(0, coalesce((SELECT c.reltuples FROM pg_catalog.pg_class c
-                             WHERE c.oid = to_regclass(format('tidemark_history.d%s_p%s',
-                                                              p.dataset, p.number))), 0))::bigint
-FROM tidemark.history_partition p WHERE p.dataset = $1 ORDER BY p.number DESC LIMIT 1
-)sql",
-        {std::to_string(dataset.id)});
-    if (rows.rows() == 1) {
-      found->second = {static_cast<int>(rows.int64(0, 0)), rows.int64(0, 1), rows.int64(0, 2),
-                       rows.int64(0, 3)};
-    }
-  }
-  return found->second;
+void CreateFirstPartition(pg::Connection& store, const Dataset& dataset) {
+  store.Execute(
+      fmt::format("CREATE TABLE {} PARTITION OF {} FOR VALUES FROM (MINVALUE) TO (MAXVALUE)",
+                  PartitionName(dataset, "1"), dataset.History()));
+  store.Execute(
+      "INSERT INTO tidemark.history_partition (dataset, number, tx_from) VALUES ($1, 1, 0)",
+      {std::to_string(dataset.id)});
 }
 
-void HistoryPartitions::Cover(const Dataset& dataset, int64_t tx) {
-  Newest& newest = Load(dataset);
-  if (tx < newest.to) return;
-  int64_t width = limits_.first_transactions;
-  if (newest.number > 0) {
-    const int64_t last = newest.to - newest.from;
-    const double wanted = static_cast<double>(last) * static_cast<double>(limits_.rows_aimed) /
-                          static_cast<double>(std::max<int64_t>(1, newest.rows));
-    width = std::clamp(static_cast<int64_t>(std::min(wanted, 4.0 * static_cast<double>(last))),
-                       std::min(kLeastWidth, last), kMostWidth);
+void HistoryPartitions::RollOver(const Dataset& dataset, int64_t tx_next) {
+  Open& open = open_[dataset.id];
+  if (open.loaded && open.rows < limits_.rows_aimed) return;
+  const auto found = store_->Execute(
+      R"sql(
+SELECT p.number, p.tx_from,
+       greatest(0, (SELECT c.reltuples FROM pg_catalog.pg_class c
+                    WHERE c.oid = to_regclass(format('tidemark_history.d%s_p%s', p.dataset,
+                                                     p.number))))::bigint
+FROM tidemark.history_partition p WHERE p.dataset = $1 AND p.tx_to IS NULL
+)sql",
+      {std::to_string(dataset.id)});
+  if (!open.loaded) {
+    open.loaded = true;
+    open.rows += found.int64(0, 2);
   }
-  const Newest next{newest.number + 1, newest.to, std::max(newest.to + width, tx + 1), 0};
-  const auto partition = fmt::format("tidemark_history.d{}_p{}", dataset.id, next.number);
-  // Attaching takes a lock that stops no reader; creating as a partition would.
+  const auto now = base::Deadline::Clock::now();
+  const int64_t tx_from = found.int64(0, 1);
+  if (open.rows < limits_.rows_aimed || tx_next <= tx_from || now - open.tried < kRetryInterval) {
+    return;
+  }
+  open.tried = now;
+  const auto partition = PartitionName(dataset, found.str(0, 0));
+  const auto next = std::to_string(found.int64(0, 0) + 1);
+  // Checked beforehand, so that closing it needs no scan under the exclusive lock.
   store_->Execute(fmt::format(
       R"sql(
-CREATE TABLE {0} (LIKE {1} INCLUDING DEFAULTS);
-ALTER TABLE {1} ATTACH PARTITION {0} FOR VALUES FROM ({2}) TO ({3})
+ALTER TABLE {0} DROP CONSTRAINT IF EXISTS span;
+ALTER TABLE {0} ADD CONSTRAINT span CHECK (_to < {1}) NOT VALID;
+ALTER TABLE {0} VALIDATE CONSTRAINT span
 )sql",
-      partition, dataset.History(), next.from, next.to));
-  store_->Execute(
-      "INSERT INTO tidemark.history_partition (dataset, number, tx_from, tx_to) "
-      "VALUES ($1, $2, $3, $4)",
-      {std::to_string(dataset.id), std::to_string(next.number), std::to_string(next.from),
-       std::to_string(next.to)});
-  newest = next;
-}
-
-void HistoryPartitions::Count(const Dataset& dataset, int64_t rows) {
-  newest_[dataset.id].rows += rows;
+      partition, tx_next));
+  const std::string lower = tx_from == 0 ? "MINVALUE" : std::to_string(tx_from);
+  try {
+    pg::Transaction tx(*store_);
+    store_->Execute(fmt::format(
+        R"sql(
+SET LOCAL lock_timeout = '100ms';
+LOCK TABLE {history} IN ACCESS EXCLUSIVE MODE;
+ALTER TABLE {history} DETACH PARTITION {partition};
+ALTER TABLE {history} ATTACH PARTITION {partition} FOR VALUES FROM ({lower}) TO ({upper});
+ALTER TABLE {partition} DROP CONSTRAINT span;
+CREATE TABLE {opened} PARTITION OF {history} FOR VALUES FROM ({upper}) TO (MAXVALUE);
+UPDATE tidemark.history_partition SET tx_to = {upper} WHERE dataset = {id} AND tx_to IS NULL;
+INSERT INTO tidemark.history_partition (dataset, number, tx_from) VALUES ({id}, {next}, {upper})
+)sql",
+        fmt::arg("history", dataset.History()), fmt::arg("partition", partition),
+        fmt::arg("lower", lower), fmt::arg("upper", tx_next),
+        fmt::arg("opened", PartitionName(dataset, next)), fmt::arg("id", dataset.id),
+        fmt::arg("next", next)));
+    std::move(tx).Commit();
+    open.rows = 0;
+  } catch (const Error& error) {
+    if (error.state() != base::kLockNotAvailable) throw;
+    spdlog::debug("closing {} waits for its readers", partition);
+    store_->Execute(fmt::format("ALTER TABLE {} DROP CONSTRAINT IF EXISTS span", partition));
+  }
 }
 
 namespace {
 
-struct FullPartition {
+struct ClosedPartition {
   std::string dataset, number, from, to, key;
   bool rewritten;
   std::string History() const { return "tidemark_history.d" + dataset; }
@@ -82,36 +102,37 @@ struct FullPartition {
   std::string Sealed() const { return Name() + "_sealed"; }
 };
 
-std::optional<FullPartition> FindFull(pg::Connection& store) {
+std::optional<ClosedPartition> FindClosed(pg::Connection& store) {
   const auto rows = store.Execute(
       R"sql(
-SELECT p.dataset, p.number, p.tx_from, p.tx_to,
+SELECT p.dataset, p.number,
+       CASE WHEN p.tx_from = 0 THEN 'MINVALUE' ELSE p.tx_from::text END, p.tx_to,
        coalesce((SELECT pg_catalog.string_agg(pg_catalog.quote_ident(k), ', ')
                  FROM pg_catalog.unnest(d.key_columns) AS k), ''),
        p.rewritten_by IS NOT NULL
 FROM tidemark.history_partition p
 JOIN tidemark.dataset d ON d.id = p.dataset
-JOIN tidemark.resume r ON r.journal = d.journal
-WHERE NOT p.sealed AND p.tx_to <= r.tx_last ORDER BY p.dataset, p.number LIMIT 1
+WHERE NOT p.sealed AND p.tx_to IS NOT NULL ORDER BY p.dataset, p.number LIMIT 1
 )sql");
   if (rows.rows() == 0) return std::nullopt;
-  return FullPartition{rows.str(0, 0), rows.str(0, 1), rows.str(0, 2),
+  return ClosedPartition{rows.str(0, 0), rows.str(0, 1), rows.str(0, 2),
                        rows.str(0, 3), rows.str(0, 4), rows.boolean(0, 5)};
 }
 
-void Rewrite(pg::Connection& store, const FullPartition& p) {
+void Rewrite(pg::Connection& store, const ClosedPartition& p) {
   pg::Transaction tx(store);
   store.Execute(fmt::format(
       R"sql(
 DROP TABLE IF EXISTS {sealed};
 CREATE TABLE {sealed} (LIKE {history} INCLUDING DEFAULTS);
 INSERT INTO {sealed} SELECT * FROM {partition} ORDER BY _from{key_after};
-ALTER TABLE {sealed} ADD CONSTRAINT span CHECK (_to >= {from} AND _to < {to});
+ALTER TABLE {sealed} ADD CONSTRAINT span CHECK ({lower}_to < {to});
 CREATE INDEX ON {sealed} (_from)
 )sql",
       fmt::arg("sealed", p.Sealed()), fmt::arg("history", p.History()),
       fmt::arg("partition", p.Name()), fmt::arg("key_after", p.key.empty() ? "" : ", " + p.key),
-      fmt::arg("from", p.from), fmt::arg("to", p.to)));
+      fmt::arg("lower", p.from == "MINVALUE" ? "" : "_to >= " + p.from + " AND "),
+      fmt::arg("to", p.to)));
   if (!p.key.empty()) {
     store.Execute(fmt::format("CREATE INDEX ON {} ({}, _to)", p.Sealed(), p.key));
   }
@@ -124,7 +145,7 @@ CREATE INDEX ON {sealed} (_from)
 
 // A snapshot older than the rewrite would find the new partition empty. Frozen rows are seen by
 // every snapshot, and rows can be frozen only when no older snapshot is left.
-bool Freeze(pg::Connection& store, const FullPartition& p) {
+bool Freeze(pg::Connection& store, const ClosedPartition& p) {
   store.Execute("VACUUM (FREEZE, ANALYZE) " + p.Sealed());
   return store
       .Execute(
@@ -137,7 +158,7 @@ WHERE c.oid = $1::regclass AND p.dataset = $2 AND p.number = $3
       .boolean(0, 0);
 }
 
-bool SwapIn(pg::Connection& store, const FullPartition& p) {
+bool SwapIn(pg::Connection& store, const ClosedPartition& p) {
   try {
     pg::Transaction tx(store);
     store.Execute(fmt::format(
@@ -165,7 +186,7 @@ WHERE dataset = {dataset} AND number = {number}
 }  // namespace
 
 bool SealOne(pg::Connection& store) {
-  const auto partition = FindFull(store);
+  const auto partition = FindClosed(store);
   if (!partition) return false;
   if (!partition->rewritten) Rewrite(store, *partition);
   if (!Freeze(store, *partition)) {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "temporal/history.h"
 #include "temporal/index_definition.h"
 
 namespace tidemark::temporal {
@@ -144,6 +145,7 @@ void CreateHistory(pg::Connection& store, const Dataset& dataset, const pg::Rela
   store.Execute(fmt::format(
       "CREATE TABLE {} ({}{}_from bigint NOT NULL, _to bigint NOT NULL) PARTITION BY RANGE (_to)",
       history, columns, columns.empty() ? "" : ", "));
+  CreateFirstPartition(store, dataset);
   if (dataset.keying == Keying::kKey) {
     store.Execute(fmt::format("CREATE INDEX d{}_key_to ON {} ({}, _to)", dataset.id, history,
                               QuotedList(dataset.key_columns)));
@@ -209,23 +211,28 @@ struct Names {
 };
 
 void CreateAsOf(pg::Connection& store, const Dataset& dataset, const Names& n) {
-  // Inlined by the planner: LANGUAGE sql, STABLE, not STRICT, no SET, one SELECT.
+  // Inlined by the planner: LANGUAGE sql, STABLE, not STRICT, no SET, one SELECT. A tx beyond the
+  // snapshot must be noticed, since the plan may be younger than the snapshot; `check` is evaluated
+  // once, and only beside the current rows: no row of history can have been closed by such a tx.
   constexpr const char* kAsOfTx = R"sql(
 CREATE FUNCTION tidemark.{function}({type}, bigint) RETURNS SETOF {type}
 LANGUAGE sql STABLE PARALLEL SAFE AS $tidemark$
-  SELECT {columns} FROM {current} WHERE _from <= {x}
+  SELECT {columns} FROM {current} WHERE _from <= {x}{check}
   UNION ALL
   SELECT {columns} FROM {history} WHERE _from <= {x} AND _to > {x}
 $tidemark$
 )sql";
-  const auto define = [&](std::string_view function, const std::string& x) {
+  const auto define = [&](std::string_view function, const std::string& x,
+                          const std::string& check) {
     store.Execute(fmt::format(kAsOfTx, fmt::arg("function", function),
                               fmt::arg("type", n.row_type), fmt::arg("columns", n.columns),
                               fmt::arg("current", dataset.Current()),
-                              fmt::arg("history", dataset.History()), fmt::arg("x", x)));
+                              fmt::arg("history", dataset.History()), fmt::arg("x", x),
+                              fmt::arg("check", check)));
   };
-  define("as_of_tx", "$2");
-  define("as_of_tx_once", fmt::format("(SELECT tidemark.visible_tx({}, $2))", n.relation));
+  const std::string visible = fmt::format("tidemark.visible_tx({}, $2)", n.relation);
+  define("as_of_tx", "$2", " AND " + visible + " IS NOT NULL");
+  define("as_of_tx_once", "(SELECT " + visible + ")", "");
 
   constexpr const char* kAsOf = R"sql(
 CREATE FUNCTION tidemark.{function}({type}, {instant}) RETURNS SETOF {type}

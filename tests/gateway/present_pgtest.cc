@@ -282,7 +282,7 @@ BEGIN
   EXECUTE format('SELECT n FROM tidemark.as_of(NULL::c, %L)', clock_timestamp()) INTO r;
   RETURN r;
 END $$)");
-  for (const std::string& sql :
+  for (const std::string sql :
        {"SELECT later(clock_timestamp()::text)", "SELECT later_literal()"}) {
     std::jthread update([&] {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));

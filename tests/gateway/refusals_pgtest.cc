@@ -200,7 +200,7 @@ TEST_F(TimeTravelRefusals, APipelineWithAnErrorRecoversAtSyncAsPlainPostgresqlDo
   };
   const std::string good = "SELECT n FROM t FOR SYSTEM_TIME AS OF now() WHERE id = 1";
   const std::string plain = "SELECT n FROM t WHERE id = 1";
-  for (const std::string& bad : {"SELECT 1/0", "SELECT nope", "gibberish"}) {
+  for (const std::string bad : {"SELECT 1/0", "SELECT nope", "gibberish"}) {
     gateway::RawClient through(gateway().port()), direct(Cluster::Shared());
     through.Start(mirror().database());
     through.Send(conversation(good, bad));
@@ -236,7 +236,7 @@ TEST_F(TimeTravelRefusals, APipelineGivesEachStatementItsAnswer) {
 
 TEST_F(TimeTravelRefusals, WritesOfAReaderAreRefused) {
   auto client = Client("gateway_reader");
-  for (const std::string& sql :
+  for (const std::string sql :
        {"INSERT INTO t VALUES (9, 9)", "UPDATE t SET n = 1", "DELETE FROM t", "TRUNCATE t",
         "CREATE TABLE x (a int)", "DROP TABLE t", "ALTER TABLE t ADD x int",
         "CREATE TEMP TABLE x AS SELECT * FROM t FOR SYSTEM_TIME AS OF now()",
@@ -258,7 +258,7 @@ TEST_F(TimeTravelRefusals, WritesOfAReaderAreRefused) {
 
 TEST_F(TimeTravelRefusals, AForeignDatabaseOfTheClusterPassesUntouched) {
   SqlClient through(gateway().Dsn("postgres")), direct(Cluster::Shared().Dsn("postgres"));
-  for (const std::string& sql :
+  for (const std::string sql :
        {"SELECT 'é' FROM pg_class FOR SYSTEM_TIME AS OF now()", "SELECT * FROM x FOR SYSTEM_TIME",
         "COPY pg_class (oid) TO STDOUT", "PREPARE p AS SELECT 1; EXECUTE p"}) {
     for (int round = 0; round < 2; ++round) {

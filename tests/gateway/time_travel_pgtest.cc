@@ -294,11 +294,11 @@ CREATE FUNCTION "then, never"() RETURNS timestamptz LANGUAGE sql VOLATILE AS 'SE
 TEST_F(TimeTravelForms, CopyOfATableGivesItsRowsInEveryFormat) {
   auto direct = Direct();
   const std::string rows = "SELECT id, n, note FROM t ORDER BY id";
-  for (const std::string& options :
+  for (const std::string options :
        {"", " (FORMAT csv, HEADER)", " (FORMAT binary)", " WITH CSV HEADER"}) {
     const auto want = direct.Simple("COPY (SELECT * FROM t) TO STDOUT" + options);
     ASSERT_EQ(want.Outcome(), "ok");
-    for (const std::string& text : {"COPY t TO STDOUT" + options, "copy public.t to stdout" + options}) {
+    for (const std::string text : {"COPY t TO STDOUT" + options, "copy public.t to stdout" + options}) {
       const auto simple = client_.Simple(text), extended = client_.Extended(text);
       EXPECT_EQ(simple.rows, want.rows) << text;
       EXPECT_EQ(simple.tag, want.tag) << text;

@@ -172,12 +172,12 @@ CREATE TABLE tidemark.lease (
   taken_at timestamptz NOT NULL
 );
 
--- Partitions of history: which txs each holds, and whether it has been sealed.
+-- Partitions of history by _to: which txs [tx_from, tx_to) each holds, and whether it is sealed.
 CREATE TABLE tidemark.history_partition (
   dataset integer NOT NULL REFERENCES tidemark.dataset ON DELETE CASCADE,
   number integer NOT NULL,
   tx_from bigint NOT NULL,
-  tx_to bigint NOT NULL,
+  tx_to bigint,                -- NULL: the open one, to which rows are added
   sealed boolean NOT NULL DEFAULT false,
   rewritten_by xid8,           -- the transaction that rewrote it in _from order, not yet swapped in
   PRIMARY KEY (dataset, number)

@@ -66,10 +66,8 @@ BEGIN
 END
 $$;
 
--- The newest tx of a journal published by `instant`; NULL if there was none yet. `lenient` cuts an
--- instant of the future to now.
-CREATE FUNCTION tidemark.journal_tx_at(journal_id integer, instant timestamptz, lenient boolean)
-RETURNS bigint
+-- The newest tx of a journal published by `instant`; NULL if there was none yet.
+CREATE FUNCTION tidemark.journal_tx_at(journal_id integer, instant timestamptz) RETURNS bigint
 LANGUAGE plpgsql STABLE PARALLEL RESTRICTED AS $$
 DECLARE
   newest timestamptz;
@@ -78,7 +76,7 @@ BEGIN
   SELECT b.system_time INTO newest FROM tidemark.basis_journal b
   WHERE b.journal = journal_id ORDER BY b.system_time DESC LIMIT 1;
   IF instant > newest OR newest IS NULL THEN
-    IF instant > pg_catalog.clock_timestamp() AND NOT lenient THEN
+    IF instant > pg_catalog.clock_timestamp() THEN
       RAISE EXCEPTION USING ERRCODE = '22008',
         MESSAGE = pg_catalog.format('instant %s is in the future', instant);
     END IF;
@@ -116,7 +114,7 @@ BEGIN
       MESSAGE = 'FOR SYSTEM_TIME instant must not be null';
   END IF;
   d := tidemark.dataset_of(relation);
-  RETURN tidemark.checked_tx(d, tidemark.journal_tx_at(d.journal, instant, false),
+  RETURN tidemark.checked_tx(d, tidemark.journal_tx_at(d.journal, instant),
                              'instant ' || instant::text);
 END
 $$;
@@ -258,43 +256,40 @@ BEGIN
   END IF;
   IF form = 'contained' THEN
     -- s >= lo and e <= hi
-    from_least := tidemark.range_tx(d.journal, axis, lo - tick) + 1;
-    to_most := tidemark.range_tx(d.journal, axis, hi);
+    from_least := tidemark.range_tx(relation, d.journal, axis, lo - tick) + 1;
+    to_most := tidemark.range_tx(relation, d.journal, axis, hi);
     IF hi = 'infinity' THEN
       to_most := most_tx;
     END IF;
   ELSE
     -- s < hi (FROM … TO) or s <= hi (BETWEEN), and e > lo
-    from_most := tidemark.range_tx(d.journal, axis,
+    from_most := tidemark.range_tx(relation, d.journal, axis,
                                    CASE WHEN form = 'from_to' THEN hi - tick ELSE hi END);
-    to_least := tidemark.range_tx(d.journal, axis, lo) + 1;
+    to_least := tidemark.range_tx(relation, d.journal, axis, lo) + 1;
   END IF;
 END
 $$;
 
--- The newest tx by an instant on either axis, 0 before the first; the future counts as now.
-CREATE FUNCTION tidemark.range_tx(journal_id integer, axis text, instant timestamptz)
+-- The newest tx by an instant on either axis, 0 before the first. The future counts as what the
+-- statement sees; up to now the answer must be one that stays, as for AS OF.
+CREATE FUNCTION tidemark.range_tx(relation regclass, journal_id integer, axis text,
+                                  instant timestamptz)
 RETURNS bigint
 LANGUAGE plpgsql STABLE PARALLEL RESTRICTED AS $$
 BEGIN
-  IF axis = 'system' THEN
-    RETURN tidemark.visible_journal_tx(journal_id,
-                                       tidemark.journal_tx_at(journal_id, instant, true));
+  IF axis = 'source' THEN
+    RETURN coalesce(tidemark.tx_by_halving(journal_id, NULL, instant), 0);
   END IF;
-  RETURN coalesce(tidemark.tx_by_halving(journal_id, NULL, instant), 0);
+  IF instant > pg_catalog.clock_timestamp() THEN
+    RETURN (SELECT b.tx_last FROM tidemark.basis_journal b
+            WHERE b.journal = journal_id ORDER BY b.system_time DESC LIMIT 1);
+  END IF;
+  RETURN tidemark.visible_tx(relation, coalesce(tidemark.journal_tx_at(journal_id, instant), 0));
 END
 $$;
 
--- What a range may count on: no tx beyond the statement's own snapshot.
-CREATE FUNCTION tidemark.visible_journal_tx(journal_id integer, x bigint) RETURNS bigint
-LANGUAGE sql STABLE PARALLEL SAFE AS $$
-  SELECT least(coalesce(x, 0),
-               (SELECT b.tx_last FROM tidemark.basis_journal b
-                WHERE b.journal = journal_id ORDER BY b.system_time DESC LIMIT 1))
-$$;
-
--- What the gateway asks about the names in a statement. `functions[i]` lists the functions called
--- in the instants of reference i, separated by commas.
+-- What the gateway asks about the names in a statement. `functions[i]` is the text of an array:
+-- the functions called in the instants of reference i.
 CREATE FUNCTION tidemark.resolve(names text[], functions text[])
 RETURNS TABLE (ord integer, kind text, schema_name text, relation_name text,
                volatile_function text)
@@ -306,11 +301,11 @@ LANGUAGE sql STABLE AS $$
               ELSE 'plain' END,
          n.nspname::text, c.relname::text,
          (SELECT f.name
-          FROM pg_catalog.string_to_table(wanted.functions, ',') AS f(name)
+          FROM pg_catalog.unnest(wanted.functions::text[]) AS f(name)
           CROSS JOIN LATERAL (SELECT pg_catalog.parse_ident(f.name) AS parts) i
           JOIN pg_catalog.pg_proc p ON p.proname = i.parts[pg_catalog.cardinality(i.parts)]
           JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
-          WHERE f.name <> '' AND p.provolatile = 'v'
+          WHERE p.provolatile = 'v'
             AND CASE WHEN pg_catalog.cardinality(i.parts) > 1 THEN pn.nspname = i.parts[1]
                      ELSE pg_catalog.pg_function_is_visible(p.oid) END
           LIMIT 1)
