@@ -66,7 +66,6 @@ struct FirstCopy::Work {
   source::CreatedSlot slot;
   base::Timestamp snapshot_time;
   base::Timestamp began;
-  std::optional<pg::Transaction> snapshot;  // the main connection's own view of it
   std::vector<pg::Relation> relations;      // as the snapshot sees them
   std::vector<Dataset> datasets;            // parallel to relations
   temporal::TypeMap types;
@@ -169,7 +168,7 @@ void FirstCopy::Prepare(Work& work, const source::PreflightReport& report,
   base::KillPoint("copy.slot_created");
   work.snapshot_time = base::Timestamp(std::stoll(work.source.Value(
       "SELECT (extract(epoch FROM clock_timestamp() - '2000-01-01 00:00+00') * 1000000)::bigint")));
-  work.snapshot.emplace(work.source, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+  pg::Transaction snapshot(work.source, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
   work.source.Execute("SET TRANSACTION SNAPSHOT " + base::QuoteLiteral(work.slot.snapshot));
 
   std::vector<pg::Oid> oids, type_oids;

@@ -12,20 +12,19 @@ namespace {
 
 struct Clause {
   std::string_view function;  // as the server's message cites it
-  std::string_view name;
+  std::string_view name;      // of its instant, in messages
   std::string_view type;
 };
 
 constexpr std::array kClauses = {
-    Clause{"tidemark.tx_at(", "SYSTEM_TIME", "timestamp with time zone"},
-    Clause{"tidemark.tx_at_source(", "SOURCE_TIME", "timestamp with time zone"},
-    Clause{"tidemark.tx_at_position(", "SOURCE_POSITION", "pg_lsn"},
+    Clause{"tidemark.tx_at(", "SYSTEM_TIME instant", "timestamp with time zone"},
+    Clause{"tidemark.tx_at_source(", "SOURCE_TIME instant", "timestamp with time zone"},
+    Clause{"tidemark.tx_at_position(", "SOURCE_POSITION position", "pg_lsn"},
 };
 
 void SetInstantType(wire::ErrorFields& error, const Clause& clause, std::string_view found) {
   error.Set('C', "42804");
-  error.Set('M', fmt::format("FOR {} instant must be of type {}, not {}", clause.name, clause.type,
-                             found));
+  error.Set('M', fmt::format("FOR {} must be of type {}, not {}", clause.name, clause.type, found));
   error.Set('D', "");
   error.Set('H', "");
 }

@@ -92,6 +92,7 @@ class Session {
   Prepared prepared_;
   Inquiry::Store store_ = Inquiry::Store::kUnknown;
   rewrite::Scope scope_;
+  bool prepared_in_sql_ = false;  // SQL's PREPARE may have named a statement that settles
   std::optional<Inquiry> inquiry_;
   std::string held_;           // the message that the inquiry is about
   bool shows_backend_ = true;  // whether the rest of the store's message at hand goes to the client

@@ -52,7 +52,7 @@ size_t Session::FrontendNeed(const wire::MessageHeader& header) const {
     case wire::Execute::kType:
     case 'D':
     case 'C':
-      return prepared_.empty() ? 0 : kNamesBytesMax;
+      return prepared_.empty() && !prepared_in_sql_ ? 0 : kNamesBytesMax;
     default:
       return 0;
   }
@@ -92,7 +92,7 @@ void Session::OnFrontendMessage(const Piece& piece, Run& to_backend) {
 
 void Session::OnNames(const Piece& piece, Run& to_backend) {
   const std::string_view body = piece.body();
-  const bool known = !prepared_.empty() && !expected_.deaf();
+  const bool known = (!prepared_.empty() || prepared_in_sql_) && !expected_.deaf();
   const char kind = body.empty() ? 'S' : body[0];
   const std::string_view name = FirstName(body.empty() ? body : body.substr(1));
   Prepared::Statement statement;
@@ -104,7 +104,10 @@ void Session::OnNames(const Piece& piece, Run& to_backend) {
         statement = prepared_.FindStatement(names->statement);
         change = prepared_.OnBind(names->portal, names->statement);
       }
-      if (statement && statement->settles) {
+      // A name that SQL's PREPARE gave is unknown to us.
+      const bool from_sql =
+          names && !statement && prepared_in_sql_ && !names->statement.empty();
+      if (from_sql || (statement && statement->settles)) {
         SendHidden(to_backend.Write(), "tidemark$settle", kSettleSql, Expectation::Asker::kSettle);
       }
       return expected_.Sent(

@@ -60,6 +60,7 @@ void Session::SendRewritten(rewrite::Rewritten rewritten, std::string& to_backen
   const std::string held = std::move(held_);
   held_.clear();
   const std::string_view body = std::string_view(held).substr(wire::MessageHeader::kBytes);
+  prepared_in_sql_ = prepared_in_sql_ || rewritten.prepares_settling;
   scope_.executes = scope_.executes || rewritten.prepares_settling;
   auto statement = std::make_shared<const RewrittenStatement>(RewrittenStatement{
       .positions = std::move(rewritten.positions),
@@ -75,6 +76,8 @@ void Session::SendRewritten(rewrite::Rewritten rewritten, std::string& to_backen
   }
   wire::Parse parse = wire::Parse::Read(body);
   auto change = prepared_.OnParse(parse.statement, statement);
+  // SQL's EXECUTE reaches it too.
+  scope_.executes = scope_.executes || (statement->settles && !parse.statement.empty());
   parse.text = rewritten.sql;
   parse.Write(to_backend);
   expected_.Sent(

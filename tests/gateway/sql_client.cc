@@ -65,7 +65,8 @@ Answer SqlClient::Take(PGresult* result) {
     return answer;
   }
   answer.rows = Rows(result);
-  for (int j = 0; j < PQnfields(result); ++j) {
+  const bool rows = PQresultStatus(result) == PGRES_TUPLES_OK;
+  for (int j = 0; rows && j < PQnfields(result); ++j) {
     answer.columns += (j == 0 ? "" : ",") + std::string(PQfname(result, j));
   }
   answer.tag = PQcmdStatus(result);

@@ -27,6 +27,7 @@ std::vector<std::string> TimeTravelFixture::bases_, TimeTravelFixture::source_ti
     TimeTravelFixture::positions_;
 
 void TimeTravelFixture::SetUpTestSuite() {
+  for (auto* list : {&bases_, &source_times_, &positions_}) list->clear();
   mirror_ = std::make_unique<Mirror>();
   mirror_->SetUp();
   mirror_->source_->Execute(R"(
