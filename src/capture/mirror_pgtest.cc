@@ -181,6 +181,115 @@ TEST_F(Mirror, MirrorsTypesThatHaveNoBinaryForm) {
                 : Rows(*store_, "SELECT id, s FROM t ORDER BY id"));
 }
 
+TEST_F(Mirror, AnIdleMirrorLetsTheSlotMoveOn) {
+  source_->Execute("CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE unmirrored (a text)");
+  Start();
+  CatchUp();
+  source_->Execute("INSERT INTO unmirrored SELECT repeat('x', 500) FROM generate_series(1, 20000)");
+  const auto end = source_->Value("SELECT pg_current_wal_insert_lsn()");
+  const auto deadline = base::Deadline::After(30s);
+  const std::string passed = "SELECT confirmed_flush_lsn >= '" + end +
+                             "' FROM pg_replication_slots WHERE slot_name = '" +
+                             SlotNameFor(options_.name) + "'";
+  while (!deadline.passed() && source_->Value(passed) != "t") std::this_thread::sleep_for(20ms);
+  EXPECT_EQ(source_->Value(passed), "t") << "the slot holds back log that nobody needs";
+  EXPECT_EQ(store_->Value("SELECT received_lsn >= '" + end + "' FROM tidemark.resume"), "t");
+  EXPECT_EQ(store_->Value("SELECT count(*) FROM tidemark.basis"), "1");
+}
+
+TEST_F(Mirror, ASlowStoreDoesNotCostTheConnection) {
+  source_->Execute("CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 0)");
+  source_->Execute("ALTER DATABASE " + source_->Value("SELECT current_database()") +
+                   " SET wal_sender_timeout = '2s'");
+  Start();
+  CatchUp();
+  source_->Execute("UPDATE t SET n = -1");
+  CatchUp();
+  const std::string walsender = "SELECT active_pid FROM pg_replication_slots WHERE slot_name = '" +
+                                SlotNameFor(options_.name) + "'";
+  const auto pid = source_->Value(walsender);
+  {
+    pg::Transaction lock(*store_);
+    store_->Execute("LOCK TABLE " +
+                    store_->Value("SELECT 'tidemark_current.d' || id FROM tidemark.dataset"));
+    source_->Execute("UPDATE t SET n = 1");
+    const auto end = base::Deadline::After(5s);
+    while (!end.passed()) {
+      EXPECT_EQ(source_->Value(walsender), pid) << "the walsender has given up";
+      std::this_thread::sleep_for(100ms);
+    }
+  }
+  CatchUp();
+  ExpectSame("SELECT * FROM t");
+  EXPECT_EQ(source_->Value(walsender), pid);
+}
+
+TEST_F(Mirror, UnderstandsOriginsAndPassesOverLogicalMessages) {
+  source_->Execute("CREATE TABLE t (id int PRIMARY KEY)");
+  Start();
+  CatchUp();
+  const auto origin = "origin_" + options_.name;
+  source_->Execute("SELECT pg_replication_origin_create('" + origin + "')");
+  source_->Execute("SELECT pg_replication_origin_session_setup('" + origin + "')");
+  source_->Execute("BEGIN; SELECT pg_replication_origin_xact_setup('0/AAAA', '2020-01-01 00:00+00'); "
+                   "INSERT INTO t VALUES (1); SELECT pg_logical_emit_message(true, 'p', 'inside'); COMMIT");
+  source_->Execute("SELECT pg_replication_origin_session_reset()");
+  source_->Execute("SELECT pg_logical_emit_message(false, 'p', 'alone')");
+  source_->Execute("INSERT INTO t VALUES (2)");
+  CatchUp();
+  ExpectSame("SELECT * FROM t ORDER BY id");
+  EXPECT_EQ(Rows(*store_, "SELECT origin, commit_time, source_time > '2026-01-01' FROM tidemark.tx "
+                          "WHERE tx = 2"),
+            origin + "|2020-01-01 00:00:00+00|t\n");
+  source_->Execute("SELECT pg_replication_origin_drop('" + origin + "')");
+}
+
+TEST_F(Mirror, FollowsEveryKindOfIdentity) {
+  const std::string longest(63, 'n');
+  source_->Execute(R"(
+    CREATE TABLE by_index (a int PRIMARY KEY, b text NOT NULL, c int);
+    CREATE UNIQUE INDEX by_index_b ON by_index (b);
+    ALTER TABLE by_index REPLICA IDENTITY USING INDEX by_index_b;
+    CREATE TABLE full_key (id int PRIMARY KEY, n int, big text);
+    ALTER TABLE full_key REPLICA IDENTITY FULL; ALTER TABLE full_key ALTER big SET STORAGE EXTERNAL;
+    CREATE TABLE log_only (a int, b text);
+    CREATE TABLE ")" + longest + R"(" ("Größe" int, "select" text, PRIMARY KEY ("select", "Größe"));
+    INSERT INTO by_index VALUES (1, 'x', 1), (2, 'y', 2);
+    INSERT INTO full_key VALUES (1, 0, repeat('b', 9000)); INSERT INTO log_only VALUES (1, 'a');
+    CREATE PUBLICATION tidemark FOR TABLE by_index, full_key, ")" + longest + R"(";
+    CREATE PUBLICATION other FOR TABLE log_only WITH (publish = 'insert'))");
+  Start();
+  CatchUp();
+  source_->Execute("UPDATE by_index SET a = a + 10, c = 0");
+  source_->Execute("UPDATE by_index SET b = 'z' WHERE b = 'x'");
+  source_->Execute("DELETE FROM by_index WHERE a = 12");
+  source_->Execute("UPDATE full_key SET n = 1");
+  source_->Execute("UPDATE full_key SET id = 2");
+  source_->Execute("INSERT INTO \"" + longest + "\" VALUES (1, 'a'), (2, 'a')");
+  source_->Execute("UPDATE \"" + longest + "\" SET \"Größe\" = 3 WHERE \"Größe\" = 2");
+  CatchUp();
+  ExpectSame("SELECT * FROM by_index ORDER BY a");
+  ExpectSame("SELECT * FROM full_key");
+  ExpectSame("SELECT * FROM \"" + longest + "\" ORDER BY 1");
+  EXPECT_EQ(store_->Value("SELECT to_regclass('log_only') IS NULL"), "t");
+}
+
+TEST_F(Mirror, ATableThatOnlyGrowsNeedsNoIdentity) {
+  source_->Execute(R"(
+    CREATE TABLE log_only (a int, b text); INSERT INTO log_only VALUES (1, 'a'), (1, 'a');
+    CREATE PUBLICATION tidemark FOR TABLE log_only WITH (publish = 'insert, truncate'))");
+  Start();
+  CatchUp();
+  source_->Execute("INSERT INTO log_only VALUES (1, 'a'), (2, NULL)");
+  CatchUp();
+  ExpectSame("SELECT * FROM log_only ORDER BY a");
+  source_->Execute("TRUNCATE log_only; INSERT INTO log_only VALUES (3, 'c')");
+  CatchUp();
+  ExpectSame("SELECT * FROM log_only ORDER BY a");
+  EXPECT_EQ(store_->Value("SELECT keying FROM tidemark.dataset"), "append");
+  EXPECT_EQ(store_->Value("SELECT count(*) FROM public_history.log_only"), "5");
+}
+
 TEST_F(Mirror, RotatesKeysInOneTransaction) {
   source_->Execute("CREATE TABLE t (id int PRIMARY KEY, u text UNIQUE); INSERT INTO t VALUES (1, 'a'), (2, 'b')");
   Start();

@@ -1,8 +1,7 @@
 #include "capture/progress.h"
 
-#include <fmt/format.h>
-
 #include <condition_variable>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -28,26 +27,9 @@ std::string_view Word(CaptureState state) {
   return "unknown";
 }
 
-std::string JsonText(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      out += fmt::format("\\u{:04x}", static_cast<int>(c));
-    } else {
-      out += c;
-    }
-  }
-  return out + '"';
-}
-
-std::string JsonOf(const Complaint& c) {
-  return fmt::format(
-      R"({{"sqlstate":{},"message":{},"detail":{},"hint":{},"table":{},"note":{}}})",
-      JsonText(c.sqlstate), JsonText(c.message), JsonText(c.detail), JsonText(c.hint),
-      JsonText(c.table), c.note);
+nlohmann::json JsonOf(const Complaint& c) {
+  return {{"sqlstate", c.sqlstate}, {"message", c.message}, {"detail", c.detail},
+          {"hint", c.hint},         {"table", c.table},     {"note", c.note}};
 }
 
 pg::Parameter IfKnown(int64_t value) {
@@ -100,13 +82,11 @@ void Progress::SetFailure(std::optional<Complaint> failure) {
 void Progress::Flush() { flush_wanted_ = true; }
 
 std::string Progress::ComplaintsJson() const {
-  std::string json = "[";
-  if (failure_) json += JsonOf(*failure_);
-  for (const auto& complaint : standing_) {
-    if (json.size() > 1) json += ',';
-    json += JsonOf(complaint);
-  }
-  return json + "]";
+  auto json = nlohmann::json::array();
+  if (failure_) json.push_back(JsonOf(*failure_));
+  for (const auto& complaint : standing_) json.push_back(JsonOf(complaint));
+  // A text from the source may hold anything; what is no UTF-8 is shown as such.
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 void Progress::Run(const std::stop_token& stop) {

@@ -1,8 +1,9 @@
 // From what Analyze found and what the store said of the names to PostgreSQL's own SQL. Every form
 // becomes one function call of the schema tidemark in the place of the table reference:
 //   AS OF      tidemark.as_of_tx(NULL::Q, tidemark.tx_at('Q'::regclass, instant))
-//   AS OF      tidemark.as_of_tx(NULL::Q, tidemark.visible_tx('Q'::regclass, tidemark.tx_at(…)))
-//              when the instant refers to columns
+//   AS OF      LATERAL (SELECT f.* FROM (SELECT tidemark.tx_at(…) AS x OFFSET 0) AS w,
+//              tidemark.as_of_tx(NULL::Q, w.x) AS f) when the instant refers to columns: tx_at is
+//              called once for each of their rows
 //   AS OF      tidemark.as_of_tx_once(…) when the instant is no constant of the plan
 //   the rest   tidemark.versions(NULL::Q, axis, form, a, b)
 #include <algorithm>
@@ -104,17 +105,15 @@ Edit EditOf(const Plan::TemporalReference& temporal, const base::QualifiedName& 
     const InstantKind kind = temporal.instants[0].kind;
     const bool constant = kind == InstantKind::kLiteral || kind == InstantKind::kPerRow ||
                           (temporal.evaluable[0] && !evaluated.empty());
+    const bool per_row = kind == InstantKind::kPerRow;
+    const std::string read =
+        (constant ? "tidemark.as_of_tx(NULL::" : "tidemark.as_of_tx_once(NULL::") + relation + ", ";
+    edit.Generate(per_row ? "LATERAL (SELECT f.* FROM (SELECT " : read, shown_at);
     edit.Generate(
-        (constant ? "tidemark.as_of_tx(NULL::" : "tidemark.as_of_tx_once(NULL::") + relation + ", ",
-        shown_at);
-    const std::string subject = '(' + base::QuoteLiteral(relation) + "::regclass, ";
-    // An instant of each row is evaluated while the statement runs: its tx must be checked against
-    // the statement's snapshot, as the _once form does by itself.
-    const bool checked = kind == InstantKind::kPerRow;
-    if (checked) edit.Generate("tidemark.visible_tx" + subject, shown_at);
-    edit.Generate(std::string(ToTx(clause.axis)) + subject, temporal.instants[0].begin);
+        std::string(ToTx(clause.axis)) + '(' + base::QuoteLiteral(relation) + "::regclass, ",
+        temporal.instants[0].begin);
     AppendInstant(edit, temporal, 0, evaluated);
-    edit.Generate(checked ? ")))" : "))", shown_at);
+    edit.Generate(per_row ? ") AS x OFFSET 0) AS w, " + read + "w.x) AS f)" : "))", shown_at);
   } else {
     edit.Generate("tidemark.versions(NULL::" + relation +
                       (clause.axis == Axis::kSystemTime ? ", 'system', '" : ", 'source', '") +

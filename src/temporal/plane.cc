@@ -230,6 +230,8 @@ $tidemark$
                               fmt::arg("history", dataset.History()), fmt::arg("x", x),
                               fmt::arg("check", check)));
   };
+  // as_of_tx_once is not for a tx that depends on other rows: where history has one partition,
+  // PostgreSQL 15 keeps the value that its sub-select had for the first of them.
   const std::string visible = fmt::format("tidemark.visible_tx({}, $2)", n.relation);
   define("as_of_tx", "$2", " AND " + visible + " IS NOT NULL");
   define("as_of_tx_once", "(SELECT " + visible + ")", "");

@@ -118,6 +118,13 @@ TEST_F(TimeTravelForms, ClausesStandWhereverATableStands) {
             "1\n2\n0\n");
   EXPECT_EQ(RowsOf(client_, "SELECT n FROM t " + two + " WHERE id = 1 EXCEPT SELECT n FROM t " + one),
             "2\n");
+  for (const char* setting : {"RESET enable_seqscan", "SET enable_seqscan = off",
+                              "SET enable_indexscan = off", "RESET ALL"}) {
+    client_.Simple(setting);
+    EXPECT_EQ(RowsOf(client_, "SELECT i.id, o.n FROM (SELECT * FROM instants ORDER BY id DESC OFFSET "
+                              "0) i LEFT JOIN t FOR SYSTEM_TIME AS OF i.at o ON o.id = 1 ORDER BY i.id"),
+              "0|0\n1|1\n2|2\n3|3\n");
+  }
   EXPECT_EQ(RowsOf(client_, "SELECT i.id, x.n FROM instants i, LATERAL (SELECT n FROM t FOR "
                             "SYSTEM_TIME AS OF i.at WHERE id = 1) x ORDER BY 1"),
             "0|0\n1|1\n2|2\n3|3\n");

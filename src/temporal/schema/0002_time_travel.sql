@@ -293,7 +293,11 @@ $$;
 CREATE FUNCTION tidemark.resolve(names text[], functions text[])
 RETURNS TABLE (ord integer, kind text, schema_name text, relation_name text,
                volatile_function text)
-LANGUAGE sql STABLE AS $$
+-- Not in SQL: planning it anew costs more than the statements that it is asked for.
+LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY
   SELECT wanted.ord::integer,
          CASE WHEN c.oid IS NULL THEN 'missing'
               WHEN d.id IS NOT NULL THEN 'versioned'
@@ -309,10 +313,11 @@ LANGUAGE sql STABLE AS $$
             AND CASE WHEN pg_catalog.cardinality(i.parts) > 1 THEN pn.nspname = i.parts[1]
                      ELSE pg_catalog.pg_function_is_visible(p.oid) END
           LIMIT 1)
-  FROM ROWS FROM (pg_catalog.unnest(names), pg_catalog.unnest(functions))
+  FROM ROWS FROM (pg_catalog.unnest(resolve.names), pg_catalog.unnest(resolve.functions))
          WITH ORDINALITY AS wanted(name, functions, ord)
   LEFT JOIN pg_catalog.pg_class c ON c.oid = pg_catalog.to_regclass(wanted.name)
   LEFT JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
   LEFT JOIN tidemark.dataset d ON d.relid = c.oid AND d.tx_first IS NOT NULL
-  ORDER BY wanted.ord
+  ORDER BY wanted.ord;
+END
 $$;
