@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "gateway/listener.h"
-#include "gateway/raw_client.h"
 #include "tests/cluster.h"
+#include "tests/gateway/raw_client.h"
 #include "wire/message.h"
 
 namespace tidemark::gateway {

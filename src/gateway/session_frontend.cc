@@ -105,8 +105,7 @@ void Session::OnNames(const Piece& piece, Run& to_backend) {
         change = prepared_.OnBind(names->portal, names->statement);
       }
       // A name that SQL's PREPARE gave is unknown to us.
-      const bool from_sql =
-          names && !statement && prepared_in_sql_ && !names->statement.empty();
+      const bool from_sql = names && !statement && prepared_in_sql_ && !names->statement.empty();
       if (from_sql || (statement && statement->settles)) {
         SendHidden(to_backend.Write(), "tidemark$settle", kSettleSql, Expectation::Asker::kSettle);
       }

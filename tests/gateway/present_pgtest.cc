@@ -20,7 +20,8 @@ class ThePresent : public ::testing::Test {
  protected:
   void SetUp() override {
     mirror_.SetUp();
-    mirror_.source_->Execute("CREATE TABLE c (id int PRIMARY KEY, n bigint); INSERT INTO c VALUES (1, 0)");
+    mirror_.source_->Execute(
+        "CREATE TABLE c (id int PRIMARY KEY, n bigint); INSERT INTO c VALUES (1, 0)");
     mirror_.Start();
     mirror_.CatchUp();
     database_ = mirror_.database();
@@ -168,7 +169,8 @@ std::vector<Way> WaysOfSayingNow() {
       {"COPY of now()", simple("COPY (" + from + "now()) TO STDOUT")},
       {"COPY of now(), extended", extended("COPY (" + from + "now()) TO STDOUT")},
       {"now() in a string", simple("SELECT 1; " + from + "now()")},
-      {"now() twice in a string", simple(from + "now(); SELECT pg_sleep(0.002); " + from + "statement_timestamp()")},
+      {"now() twice in a string",
+       simple(from + "now(); SELECT pg_sleep(0.002); " + from + "statement_timestamp()")},
       {"string with BEGIN", simple("BEGIN; " + from + "now(); COMMIT; " + from + "now()")},
       {"EXECUTE of now()",
        [from](SqlClient& client) {
@@ -323,8 +325,9 @@ TEST_F(ThePresent, SessionsFromBeforeATableWasMirroredSeeItAppear) {
   const std::string sql = "SELECT n FROM u FOR SYSTEM_TIME AS OF now() WHERE id = 1";
   ASSERT_EQ(client.Simple(sql).Outcome(), "42P01 15 relation \"u\" does not exist");
   EXPECT_EQ(client.Prepare("s", sql).Outcome(), "42P01 15 relation \"u\" does not exist");
-  client.Simple("CREATE TEMP TABLE v (n int); CREATE FUNCTION pg_temp.f() RETURNS bigint LANGUAGE "
-                "plpgsql AS $$ BEGIN RETURN (SELECT count(*) FROM u); END $$");
+  client.Simple(
+      "CREATE TEMP TABLE v (n int); CREATE FUNCTION pg_temp.f() RETURNS bigint LANGUAGE "
+      "plpgsql AS $$ BEGIN RETURN (SELECT count(*) FROM u); END $$");
   EXPECT_EQ(client.Simple("SELECT pg_temp.f()").state, "42P01");
   second.CatchUp();
   EXPECT_EQ(client.Simple(sql).rows, "2\n");

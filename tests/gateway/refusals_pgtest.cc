@@ -2,7 +2,7 @@
 // the client's own text, and the transaction afterwards. The temporal SQL surface, section 3.
 #include <fmt/format.h>
 
-#include "gateway/raw_client.h"
+#include "tests/gateway/raw_client.h"
 #include "tests/gateway/time_travel_fixture.h"
 
 namespace tidemark::tests {
@@ -32,8 +32,9 @@ std::vector<TimeTravelRefusals::Case> TimeTravelRefusals::Cases() {
   const std::string t = e + "n FROM t FOR SYSTEM_TIME AS OF ";
   const std::string wrong =
       "42804 FOR SYSTEM_TIME instant must be of type timestamp with time zone, not ";
-  const std::string lead = "22008 instant 2001-01-01 00:00:00+00 precedes the first captured state "
-                           "of \"t\"";
+  const std::string lead =
+      "22008 instant 2001-01-01 00:00:00+00 precedes the first captured state "
+      "of \"t\"";
   return {
       {e + "* FROM plain FOR SYSTEM_TIME AS OF now()",
        "42809 relation \"plain\" is not system-versioned", "plain"},
@@ -57,10 +58,10 @@ std::vector<TimeTravelRefusals::Case> TimeTravelRefusals::Cases() {
       {t + "'2999-01-01 00:00+00'", "22008 instant 2999-01-01 00:00:00+00 is in the future",
        "'2999"},
       {t + "'infinity'", "22008 instant infinity is in the future", "'infinity'"},
-      {e + "n FROM t FOR SOURCE_POSITION AS OF 'FFFF/0'", "55000 \"t\" has been received only up to",
-       "'FFFF/0'"},
-      {e + "n FROM t FOR SOURCE_TIME AS OF '2999-01-01'", "55000 \"t\" has been received only up to",
-       "'2999"},
+      {e + "n FROM t FOR SOURCE_POSITION AS OF 'FFFF/0'",
+       "55000 \"t\" has been received only up to", "'FFFF/0'"},
+      {e + "n FROM t FOR SOURCE_TIME AS OF '2999-01-01'",
+       "55000 \"t\" has been received only up to", "'2999"},
       {t + "clock_timestamp()", "42P17 FOR SYSTEM_TIME instant must not contain volatile functions",
        "clock_"},
       {t + "now() - random() * interval '1 s'",
@@ -74,7 +75,8 @@ std::vector<TimeTravelRefusals::Case> TimeTravelRefusals::Cases() {
       {t + "'yesteryear'",
        "22007 invalid input syntax for type timestamp with time zone: \"yesteryear\"",
        "'yesteryear'"},
-      {t + "now() - 'x'", "22007 invalid input syntax for type timestamp with time zone: \"x\"", "'x'"},
+      {t + "now() - 'x'", "22007 invalid input syntax for type timestamp with time zone: \"x\"",
+       "'x'"},
       {t + "'2026-02-30'", "22008 date/time field value out of range: \"2026-02-30\"", "'2026-02"},
       {t + "7", wrong + "integer", "7"},
       {t + "now()::text", wrong + "text", "now()"},
@@ -99,7 +101,8 @@ std::vector<TimeTravelRefusals::Case> TimeTravelRefusals::Cases() {
        "42601 FOR SYSTEM_TIME is not allowed on the target of UPDATE", "t FOR"},
       {"DELETE FROM t FOR SYSTEM_TIME ALL",
        "42601 FOR SYSTEM_TIME is not allowed on the target of DELETE", "t FOR"},
-      {e + "n FROM t FOR SYSTEM_TIME AS OF now() TABLESAMPLE system (10)", "0A000 TABLESAMPLE is not allowed with FOR SYSTEM_TIME", "TABLESAMPLE"},
+      {e + "n FROM t FOR SYSTEM_TIME AS OF now() TABLESAMPLE system (10)",
+       "0A000 TABLESAMPLE is not allowed with FOR SYSTEM_TIME", "TABLESAMPLE"},
   };
 }
 
@@ -114,8 +117,7 @@ TEST_F(TimeTravelRefusals, EachMistakeHasItsAnswerInBothProtocols) {
       EXPECT_EQ(answer.transaction, 'I') << sql;
       if (at.empty()) continue;
       const size_t skip = at == "o" ? sql.size() - 1 : 0;
-      const int want =
-          skip > 0 ? PositionIn(sql, "' o") + 2 : PositionIn(sql, at);
+      const int want = skip > 0 ? PositionIn(sql, "' o") + 2 : PositionIn(sql, at);
       EXPECT_EQ(answer.position, want) << sql << (simple ? " simple" : " extended");
     }
   }

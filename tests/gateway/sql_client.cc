@@ -26,9 +26,9 @@ std::string Rows(const PGresult* result) {
       const std::string_view value(PQgetvalue(result, i, j),
                                    static_cast<size_t>(PQgetlength(result, i, j)));
       rows += j == 0 ? "" : "|";
-      rows += PQgetisnull(result, i, j) != 0   ? "NULL"
-              : PQfformat(result, j) == 1 ? Hex(value)
-                                          : std::string(value);
+      rows += PQgetisnull(result, i, j) != 0 ? "NULL"
+              : PQfformat(result, j) == 1    ? Hex(value)
+                                             : std::string(value);
     }
     rows += '\n';
   }
@@ -53,7 +53,8 @@ std::string Answer::Outcome() const {
 
 SqlClient::SqlClient(const std::string& dsn) : connection_(PQconnectdb(dsn.c_str())) {
   EXPECT_EQ(PQstatus(get()), CONNECTION_OK) << PQerrorMessage(get());
-  PQsetNoticeProcessor(get(), [](void*, const char*) {}, nullptr);
+  PQsetNoticeProcessor(
+      get(), [](void*, const char*) {}, nullptr);
 }
 
 Answer SqlClient::Take(PGresult* result) {
@@ -82,8 +83,7 @@ Answer SqlClient::Take(PGresult* result) {
   }
   if (status == PGRES_COPY_OUT) {
     char* chunk = nullptr;
-    for (int n = PQgetCopyData(get(), &chunk, 0); n >= 0;
-         n = PQgetCopyData(get(), &chunk, 0)) {
+    for (int n = PQgetCopyData(get(), &chunk, 0); n >= 0; n = PQgetCopyData(get(), &chunk, 0)) {
       answer.rows.append(chunk, static_cast<size_t>(n));
       PQfreemem(chunk);
     }

@@ -28,10 +28,10 @@ TEST_F(TimeTravelForms, AsOfIsHalfOpenAtEachBasis) {
     }
     EXPECT_EQ(N("FOR SOURCE_POSITION AS OF " + Position(n)), want);
     EXPECT_EQ(N("FOR SOURCE_TIME AS OF " + SourceAt(n)), want);
-    EXPECT_EQ(client_.Extended("SELECT n FROM t FOR SYSTEM_TIME AS OF $1 WHERE id = 1",
-                               {InstantOf(n)})
-                  .rows,
-              want);
+    EXPECT_EQ(
+        client_.Extended("SELECT n FROM t FOR SYSTEM_TIME AS OF $1 WHERE id = 1", {InstantOf(n)})
+            .rows,
+        want);
   }
   EXPECT_EQ(N("FOR SYSTEM_TIME AS OF now()"), "3\n");
   EXPECT_EQ(N("FOR SYSTEM_TIME AS OF 'now'"), "3\n");
@@ -70,8 +70,7 @@ TEST_F(TimeTravelForms, RangesFollowTheirDefinition) {
 
 TEST_F(TimeTravelForms, RangesReturnThePeriodColumns) {
   const Answer all = Both(client_, "SELECT * FROM t FOR SYSTEM_TIME ALL ORDER BY id, tx_from");
-  EXPECT_EQ(all.columns,
-            "id,n,note,system_from,system_to,source_from,source_to,tx_from,tx_to");
+  EXPECT_EQ(all.columns, "id,n,note,system_from,system_to,source_from,source_to,tx_from,tx_to");
   EXPECT_EQ(all.rows, RowsOf(client_, "SELECT * FROM public_history.t ORDER BY id, tx_from"));
   EXPECT_EQ(RowsOf(client_, "SELECT system_to, source_to, tx_to FROM t FOR SYSTEM_TIME BETWEEN " +
                                 At(3) + " AND " + At(3) + " WHERE id = 1"),
@@ -108,29 +107,38 @@ TEST_F(TimeTravelForms, ClausesStandWhereverATableStands) {
                                 " b USING (id) NATURAL JOIN (SELECT id FROM t) x, t WHERE a.id = 1 "
                                 "AND t.id = a.id"),
             "1|2|3\n");
-  EXPECT_EQ(RowsOf(client_, "SELECT (SELECT n FROM t " + one + " WHERE id = 1), (SELECT max(n) FROM "
-                                "(SELECT * FROM t " + two + " o WHERE id = 1) x)"),
+  EXPECT_EQ(RowsOf(client_, "SELECT (SELECT n FROM t " + one +
+                                " WHERE id = 1), (SELECT max(n) FROM "
+                                "(SELECT * FROM t " +
+                                two + " o WHERE id = 1) x)"),
             "1|2\n");
-  EXPECT_EQ(RowsOf(client_, "WITH a AS (SELECT n FROM t " + one + " WHERE id = 1), b AS MATERIALIZED "
-                                "(SELECT n FROM t " + two + " WHERE id = 1) TABLE a UNION ALL TABLE "
-                                "b UNION ALL SELECT n FROM t FOR SYSTEM_TIME AS OF " + At(0) +
-                                " WHERE id = 1"),
+  EXPECT_EQ(RowsOf(client_, "WITH a AS (SELECT n FROM t " + one +
+                                " WHERE id = 1), b AS MATERIALIZED "
+                                "(SELECT n FROM t " +
+                                two +
+                                " WHERE id = 1) TABLE a UNION ALL TABLE "
+                                "b UNION ALL SELECT n FROM t FOR SYSTEM_TIME AS OF " +
+                                At(0) + " WHERE id = 1"),
             "1\n2\n0\n");
-  EXPECT_EQ(RowsOf(client_, "SELECT n FROM t " + two + " WHERE id = 1 EXCEPT SELECT n FROM t " + one),
-            "2\n");
+  EXPECT_EQ(
+      RowsOf(client_, "SELECT n FROM t " + two + " WHERE id = 1 EXCEPT SELECT n FROM t " + one),
+      "2\n");
   for (const char* setting : {"RESET enable_seqscan", "SET enable_seqscan = off",
                               "SET enable_indexscan = off", "RESET ALL"}) {
     client_.Simple(setting);
-    EXPECT_EQ(RowsOf(client_, "SELECT i.id, o.n FROM (SELECT * FROM instants ORDER BY id DESC OFFSET "
-                              "0) i LEFT JOIN t FOR SYSTEM_TIME AS OF i.at o ON o.id = 1 ORDER BY i.id"),
+    EXPECT_EQ(RowsOf(client_,
+                     "SELECT i.id, o.n FROM (SELECT * FROM instants ORDER BY id DESC OFFSET "
+                     "0) i LEFT JOIN t FOR SYSTEM_TIME AS OF i.at o ON o.id = 1 ORDER BY i.id"),
               "0|0\n1|1\n2|2\n3|3\n");
   }
-  EXPECT_EQ(RowsOf(client_, "SELECT i.id, x.n FROM instants i, LATERAL (SELECT n FROM t FOR "
-                            "SYSTEM_TIME AS OF i.at WHERE id = 1) x ORDER BY 1"),
+  EXPECT_EQ(RowsOf(client_,
+                   "SELECT i.id, x.n FROM instants i, LATERAL (SELECT n FROM t FOR "
+                   "SYSTEM_TIME AS OF i.at WHERE id = 1) x ORDER BY 1"),
             "0|0\n1|1\n2|2\n3|3\n");
-  EXPECT_EQ(RowsOf(client_, "SELECT i.id, x.n FROM instants i JOIN LATERAL (SELECT * FROM t FOR "
-                            "SYSTEM_TIME AS OF i.at + interval '1 microsecond') x ON x.id = 1 "
-                            "ORDER BY 1"),
+  EXPECT_EQ(RowsOf(client_,
+                   "SELECT i.id, x.n FROM instants i JOIN LATERAL (SELECT * FROM t FOR "
+                   "SYSTEM_TIME AS OF i.at + interval '1 microsecond') x ON x.id = 1 "
+                   "ORDER BY 1"),
             "0|0\n1|1\n2|2\n3|3\n");
 }
 
@@ -193,10 +201,10 @@ TEST_F(TimeTravelForms, StatementsPreparedInSqlTakeClauses) {
 
 TEST_F(TimeTravelForms, StringsOfSeveralStatementsGiveEachItsResult) {
   const std::string select = "SELECT n FROM t FOR SYSTEM_TIME AS OF ";
-  EXPECT_EQ(PQsendQuery(client_.get(), (select + At(1) + " WHERE id = 1; SELECT 'x';; " + select +
-                                        "now() WHERE id = 1; SELECT 'y'; " + select + At(2) +
-                                        " WHERE id = 1")
-                                           .c_str()),
+  EXPECT_EQ(PQsendQuery(client_.get(),
+                        (select + At(1) + " WHERE id = 1; SELECT 'x';; " + select +
+                         "now() WHERE id = 1; SELECT 'y'; " + select + At(2) + " WHERE id = 1")
+                            .c_str()),
             1);
   std::vector<std::string> values;
   while (PGresult* result = PQgetResult(client_.get())) {
@@ -205,9 +213,10 @@ TEST_F(TimeTravelForms, StringsOfSeveralStatementsGiveEachItsResult) {
     PQclear(result);
   }
   EXPECT_THAT(values, ElementsAre("1", "x", "3", "y", "2"));
-  EXPECT_EQ(client_.Simple("BEGIN ISOLATION LEVEL REPEATABLE READ; " + select + "now() WHERE id = 1")
-                .rows,
-            "3\n");
+  EXPECT_EQ(
+      client_.Simple("BEGIN ISOLATION LEVEL REPEATABLE READ; " + select + "now() WHERE id = 1")
+          .rows,
+      "3\n");
   EXPECT_EQ(client_.Simple("COMMIT").tag, "COMMIT");
   const Answer failed =
       client_.Simple("SELECT 'é'; " + select + "now() WHERE id = 1; SELECT 'é', nope");
@@ -217,9 +226,9 @@ TEST_F(TimeTravelForms, StringsOfSeveralStatementsGiveEachItsResult) {
 }
 
 TEST_F(TimeTravelForms, ParametersAreTimestamptzInTextAndBinary) {
-  EXPECT_EQ(client_.Prepare("s", "SELECT id, n FROM t FOR SYSTEM_TIME AS OF $1 WHERE id = $2")
-                .Outcome(),
-            "ok");
+  EXPECT_EQ(
+      client_.Prepare("s", "SELECT id, n FROM t FOR SYSTEM_TIME AS OF $1 WHERE id = $2").Outcome(),
+      "ok");
   EXPECT_THAT(client_.ParametersOf("s"), ElementsAre(1184, 23));
   for (int i = 0; i < 9; ++i) {
     EXPECT_EQ(client_.Run("s", {InstantOf(i % 4), "1"}).rows, fmt::format("1|{}\n", i % 4));
@@ -232,27 +241,29 @@ TEST_F(TimeTravelForms, ParametersAreTimestamptzInTextAndBinary) {
       {InstantOf(1)}));
   std::string bytes;
   for (int shift = 56; shift >= 0; shift -= 8) bytes += static_cast<char>(microseconds >> shift);
-  EXPECT_EQ(client_
-                .ExtendedBinary("SELECT n FROM t FOR SYSTEM_TIME AS OF $1 WHERE id = 1", 1184, bytes)
-                .rows,
-            "00000001\n");
-  EXPECT_EQ(client_
-                .Extended("SELECT n FROM t FOR SYSTEM_TIME AS OF $1::text::timestamptz WHERE id = 1",
-                          {InstantOf(2)})
-                .rows,
-            "2\n");
+  EXPECT_EQ(
+      client_.ExtendedBinary("SELECT n FROM t FOR SYSTEM_TIME AS OF $1 WHERE id = 1", 1184, bytes)
+          .rows,
+      "00000001\n");
+  EXPECT_EQ(
+      client_
+          .Extended("SELECT n FROM t FOR SYSTEM_TIME AS OF $1::text::timestamptz WHERE id = 1",
+                    {InstantOf(2)})
+          .rows,
+      "2\n");
   EXPECT_EQ(client_
                 .Extended("SELECT n FROM t FOR SYSTEM_TIME AS OF $1::timestamptz - $2::interval "
                           "WHERE id = 1",
                           {InstantOf(2), "1 microsecond"})
                 .rows,
             "1\n");
-  EXPECT_EQ(client_
-                .Extended("SELECT a.n, b.n FROM t FOR SYSTEM_TIME AS OF $1 a JOIN t FOR SYSTEM_TIME "
-                          "AS OF $2 b USING (id) WHERE id = 1",
-                          {InstantOf(0), InstantOf(2)})
-                .rows,
-            "0|2\n");
+  EXPECT_EQ(
+      client_
+          .Extended("SELECT a.n, b.n FROM t FOR SYSTEM_TIME AS OF $1 a JOIN t FOR SYSTEM_TIME "
+                    "AS OF $2 b USING (id) WHERE id = 1",
+                    {InstantOf(0), InstantOf(2)})
+          .rows,
+      "0|2\n");
 }
 
 TEST_F(TimeTravelForms, InstantsAreReadInTheSessionsTimeZone) {
@@ -271,11 +282,14 @@ TEST_F(TimeTravelForms, NamesMeanWhatTheyMeanInTheSession) {
   const std::string as_of = " FOR SYSTEM_TIME AS OF now()";
   EXPECT_EQ(RowsOf(client_, "SELECT * FROM \"Größe, \"\"S\"\"\".\"Täble, \"\"1\"\" €\"" + as_of),
             "1|5\n");
-  EXPECT_EQ(RowsOf(client_, "SELECT \"Wert, €\" FROM \"Größe, \"\"S\"\"\".\"Täble, \"\"1\"\" €\" FOR "
-                            "ALL SYSTEM_TIME x"),
+  EXPECT_EQ(RowsOf(client_,
+                   "SELECT \"Wert, €\" FROM \"Größe, \"\"S\"\"\".\"Täble, \"\"1\"\" €\" FOR "
+                   "ALL SYSTEM_TIME x"),
             "5\n");
-  EXPECT_EQ(RowsOf(client_, "SELECT id FROM AAAAAAAAAAbbbbbbbbbbccccccccccddddddddddeeeeeeeeeefff"
-                            "fffffff123" + as_of),
+  EXPECT_EQ(RowsOf(client_,
+                   "SELECT id FROM AAAAAAAAAAbbbbbbbbbbccccccccccddddddddddeeeeeeeeeefff"
+                   "fffffff123" +
+                       as_of),
             "63\n");
   EXPECT_EQ(RowsOf(client_, "SELECT n FROM OTHER.\"t\"" + as_of), "100\n");
   client_.Simple("SET search_path = other, public");
@@ -295,9 +309,10 @@ TEST_F(TimeTravelForms, FunctionNamesMayHoldAnything) {
 CREATE FUNCTION "now, ""then""|{}"() RETURNS timestamptz LANGUAGE sql STABLE AS 'SELECT now()';
 CREATE FUNCTION "then, never"() RETURNS timestamptz LANGUAGE sql VOLATILE AS 'SELECT now()')");
   EXPECT_EQ(N("FOR SYSTEM_TIME AS OF \"now, \"\"then\"\"|{}\"()"), "3\n");
-  EXPECT_EQ(Both(client_, "SELECT 'é' FROM t FOR SYSTEM_TIME AS OF coalesce(now(), \"then, never\"())")
-                .Outcome(),
-            "42P17 57 FOR SYSTEM_TIME instant must not contain volatile functions");
+  EXPECT_EQ(
+      Both(client_, "SELECT 'é' FROM t FOR SYSTEM_TIME AS OF coalesce(now(), \"then, never\"())")
+          .Outcome(),
+      "42P17 57 FOR SYSTEM_TIME instant must not contain volatile functions");
 }
 
 TEST_F(TimeTravelForms, CopyOfATableGivesItsRowsInEveryFormat) {
@@ -307,7 +322,8 @@ TEST_F(TimeTravelForms, CopyOfATableGivesItsRowsInEveryFormat) {
        {"", " (FORMAT csv, HEADER)", " (FORMAT binary)", " WITH CSV HEADER"}) {
     const auto want = direct.Simple("COPY (SELECT * FROM t) TO STDOUT" + options);
     ASSERT_EQ(want.Outcome(), "ok");
-    for (const std::string& text : {"COPY t TO STDOUT" + options, "copy public.t to stdout" + options}) {
+    for (const std::string& text :
+         {"COPY t TO STDOUT" + options, "copy public.t to stdout" + options}) {
       const auto simple = client_.Simple(text), extended = client_.Extended(text);
       EXPECT_EQ(simple.rows, want.rows) << text;
       EXPECT_EQ(simple.tag, want.tag) << text;
@@ -317,9 +333,10 @@ TEST_F(TimeTravelForms, CopyOfATableGivesItsRowsInEveryFormat) {
     EXPECT_EQ(client_.Simple("COPY t (note, id) TO STDOUT" + options).rows,
               direct.Simple("COPY (SELECT note, id FROM t) TO STDOUT" + options).rows);
   }
-  EXPECT_EQ(client_.Simple("COPY \"Größe, \"\"S\"\"\".\"Täble, \"\"1\"\" €\" (\"Wert, €\") TO STDOUT")
-                .rows,
-            "5\n");
+  EXPECT_EQ(
+      client_.Simple("COPY \"Größe, \"\"S\"\"\".\"Täble, \"\"1\"\" €\" (\"Wert, €\") TO STDOUT")
+          .rows,
+      "5\n");
   EXPECT_EQ(client_.Simple("SELECT 1; COPY t TO STDOUT; SELECT 2").tag, "SELECT 1");
   EXPECT_EQ(client_.Simple("COPY plain TO STDOUT").tag, "COPY 0");
   EXPECT_EQ(client_.Simple("COPY t (é, id) TO STDOUT").state, "42703");
