@@ -308,6 +308,50 @@ TEST_F(Up, CopiesFollowsServesAndStopsCleanly) {
   EXPECT_FALSE(fs::exists(Data() + "/store/postmaster.pid"));
 }
 
+TEST_F(Up, CaptureAndServingShareOnlyTheStore) {
+  auto& cluster = Cluster::Shared();
+  const auto store_dsn = cluster.CreateDatabase("shop_store");
+  const auto configuration = [&](const std::string& source) {
+    return "store: \"" + store_dsn + "\"\nsources:\n  shop: {postgres: \"" + source +
+           "\"}\nmirrors:\n  shop: {source: shop, publication: tidemark}\n";
+  };
+  Write("follow.yaml", configuration(source_));
+  // The serving half is told of a source that is nowhere.
+  Write("serve.yaml", configuration("host=/nowhere dbname=shop"));
+  const auto start = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), TIDEMARK_BINARY);
+    return ChildProcess::Start({.command = std::move(arguments),
+                                .environment = {"PATH=/usr/bin:/bin",
+                                                "TIDEMARK_ALLOW_VOLATILE_STORE=true"},
+                                .folder = folder_.path(),
+                                .output_fd = -1});
+  };
+  auto follow = start({"follow", "--config", "follow.yaml"});
+  auto store = cluster.Connect("shop_store");
+  const auto deadline = Deadline::After(std::chrono::seconds(60));
+  while (!deadline.passed() &&
+         store.Value("SELECT to_regclass('public.orders') IS NOT NULL") != "t") {
+    base::WaitReadable({}, Deadline::After(std::chrono::milliseconds(50)), {});
+  }
+  follow.Signal(SIGTERM);
+  ASSERT_TRUE(follow.Wait(Deadline::After(std::chrono::seconds(30))).has_value());
+
+  auto serve = start({"serve", "--config", "serve.yaml", "--port", std::to_string(port_)});
+  const auto line =
+      "psql -h 127.0.0.1 -p " + std::to_string(port_) + " -U postgres shop_store";
+  Answer answer;
+  while (!deadline.passed() && answer.code + (answer.text.empty() ? 1 : 0) != 0) {
+    answer = Psql(line, "SELECT count(*) FROM orders FOR SYSTEM_TIME AS OF now()");
+    base::WaitReadable({}, Deadline::After(std::chrono::milliseconds(50)), {});
+  }
+  EXPECT_EQ(answer.text, "100\n");
+  EXPECT_EQ(cluster.Connect().Value(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = 'shop'"),
+            "0");
+  serve.Signal(SIGTERM);
+  EXPECT_TRUE(serve.Wait(Deadline::After(std::chrono::seconds(30))).has_value());
+}
+
 TEST_F(Up, GoesOnWhereItWasAfterBeingKilled) {
   Start();
   AwaitPsqlLine();
