@@ -1,6 +1,6 @@
 // The capturing process of the crash tests: one mirror, until SIGTERM or death.
 //   follower NAME SOURCE_DSN STORE_DSN
-#include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
@@ -23,7 +23,12 @@ int main(int argc, char** argv) {
   int code = 0;
   std::jthread job([&](std::stop_token stop) {
     try {
-      capture::MirrorJob({.name = argv[1], .source_dsn = argv[2], .store_dsn = argv[3]}).Run(stop);
+      // Small history partitions: they are closed and sealed all the time.
+      capture::MirrorJob({.name = argv[1],
+                          .source_dsn = argv[2],
+                          .store_dsn = argv[3],
+                          .history = {.rows_aimed = 2000}})
+          .Run(stop);
     } catch (const base::Error& error) {
       std::fprintf(stderr, "%s\n", error.Full().c_str());
       code = 1;

@@ -23,9 +23,12 @@ class FollowerProcess {
   /// True when it was killed (by its kill point) before the deadline.
   bool WaitKilled(base::Deadline deadline);
   void Kill();
+  void Signal(int signal) { process_->Signal(signal); }
   /// SIGTERM, and an end within 30 s with exit code 0.
   bool Stop();
-  bool running() { return process_ && !process_->Wait(base::Deadline::After(std::chrono::milliseconds(0))); }
+  bool running() {
+    return process_ && !process_->Wait(base::Deadline::After(std::chrono::milliseconds(0)));
+  }
   pid_t pid() const { return process_->pid(); }
   /// What it has logged so far.
   std::string Log() const;

@@ -21,8 +21,15 @@ std::string Question(const std::string& table, const std::string& from) {
   return "SELECT rows || ' rows, sum ' || sum FROM (" +
          oracle::DigestSql(*oracle::FindPublished(table), from) + ") d";
 }
-std::string AsOf(const std::string& table, const std::string& instant) {
-  return Question(table, fmt::format("tidemark.as_of(NULL::public.{}, {})", table, instant));
+std::string AsOf(const std::string& function, const std::string& table,
+                 const std::string& instant) {
+  return Question(table, fmt::format("tidemark.{}(NULL::public.{}, {})", function, table, instant));
+}
+
+std::string Different(const std::string& table, const std::string& function,
+                      const std::string& instant, const std::string& first,
+                      const std::string& later) {
+  return fmt::format("{} {} {}: first {}, later {}", table, function, instant, first, later);
 }
 
 }  // namespace
@@ -83,11 +90,11 @@ void InstantReaders::Run(uint64_t seed, const std::stop_token& stop) {
 
 void InstantReaders::LookForTheNewestBasis(pg::Connection& store) {
   const int64_t seen_before = newest_basis_seen_;
-  const auto row =
-      store.Execute("SELECT number FROM tidemark.basis ORDER BY number DESC LIMIT 1");
+  const auto row = store.Execute("SELECT number FROM tidemark.basis ORDER BY number DESC LIMIT 1");
   const int64_t sees = row.int64(0, 0);
   if (sees < seen_before) {
-    Complain(fmt::format("basis {} had been seen, a later statement saw only {}", seen_before, sees));
+    Complain(
+        fmt::format("basis {} had been seen, a later statement saw only {}", seen_before, sees));
   }
   int64_t newest = newest_basis_seen_;
   while (newest < sees && !newest_basis_seen_.compare_exchange_weak(newest, sees)) {
@@ -105,11 +112,11 @@ void InstantReaders::Ask(pg::Connection& store, std::mt19937_64& random) {
       if (answers_.empty()) return;
       old = answers_[random() % answers_.size()];
     }
-    const auto again = store.Value(AsOf(tables_[old.table], QuoteLiteral(old.instant)));
+    const auto& asked = tables_[old.table];
+    const auto again = store.Value(AsOf(old.function, asked, QuoteLiteral(old.instant)));
     ++asked_again_;
     if (again != old.digest) {
-      Complain(fmt::format("{} as of {}: first {}, later {}", tables_[old.table], old.instant,
-                           old.digest, again));
+      Complain(Different(asked, old.function, old.instant, old.digest, again));
     }
     return;
   }
@@ -118,18 +125,34 @@ void InstantReaders::Ask(pg::Connection& store, std::mt19937_64& random) {
   const bool repeatable = form == Form::kLiteralRepeatable || form == Form::kOnceRepeatable;
   if (repeatable) store.Execute("BEGIN ISOLATION LEVEL REPEATABLE READ");
   try {
-    const auto instant = store.Value("SELECT clock_timestamp() - $1::float8 * interval '1 us'",
-                                     {std::to_string(random() % 5000)});
+    const auto back = std::to_string(random() % 5000);
+    std::string function = "as_of", instant;
+    if (form == Form::kSource) {
+      function = "as_of_source";
+      instant = store.Value(
+          "SELECT greatest(r.received_time - $1::float8 * interval '1 us', t.source_time) FROM "
+          "tidemark.resume r, tidemark.tx t WHERE t.tx = 1",
+          {back});
+    } else if (form == Form::kPosition) {
+      function = "as_of_position";
+      instant = store.Value(
+          "SELECT greatest(r.received_lsn - $1::numeric, t.end_lsn) FROM tidemark.resume r, "
+          "tidemark.tx t WHERE t.tx = 1",
+          {back});
+    } else {
+      instant = store.Value("SELECT clock_timestamp() - $1::float8 * interval '1 us'", {back});
+    }
     const auto ask = [&] {
-      if (form == Form::kLiteral || form == Form::kLiteralRepeatable) {
-        return store.Value(AsOf(name, QuoteLiteral(instant)));
+      if (form != Form::kParameter && form != Form::kOnce && form != Form::kOnceRepeatable) {
+        return store.Value(AsOf(function, name, QuoteLiteral(instant)));
       }
       const auto from =
           form == Form::kParameter
               ? fmt::format("tidemark.as_of_once(NULL::public.{}, $1::timestamptz)", name)
-              : fmt::format("tidemark.as_of_tx_once(NULL::public.{0}, "
-                            "tidemark.tx_at('public.{0}'::regclass, $1::timestamptz))",
-                            name);
+              : fmt::format(
+                    "tidemark.as_of_tx_once(NULL::public.{0}, "
+                    "tidemark.tx_at('public.{0}'::regclass, $1::timestamptz))",
+                    name);
       return store.ExecutePrepared(Question(name, from), {instant}).str(0, 0);
     };
     const auto digest = ask();
@@ -138,9 +161,11 @@ void InstantReaders::Ask(pg::Connection& store, std::mt19937_64& random) {
     }
     if (repeatable) store.Execute("COMMIT");
     ++counts.answered;
-    Keep({table, instant, digest});
+    Keep({table, function, instant, digest});
   } catch (const Error& error) {
-    if (error.state() != base::kSerializationFailure || form == Form::kLiteral) throw;
+    const bool may_refuse =
+        form != Form::kLiteral && form != Form::kSource && form != Form::kPosition;
+    if (error.state() != base::kSerializationFailure || !may_refuse) throw;
     ++counts.refused;
     if (repeatable) store.Execute("ROLLBACK");
   }
@@ -158,15 +183,14 @@ std::vector<std::string> InstantReaders::AskAgain(pg::Connection& store, size_t 
   for (const auto& answer : answers) {
     const auto& name = tables_[answer.table];
     ++asked_again_;
+    std::string again;
     try {
-      const auto again = store.Value(AsOf(name, QuoteLiteral(answer.instant)));
-      if (again == answer.digest) continue;
-      different.push_back(fmt::format("{} as of {}: first {}, later {}", name, answer.instant,
-                                      answer.digest, again));
+      again = store.Value(AsOf(answer.function, name, QuoteLiteral(answer.instant)));
     } catch (const Error& error) {
-      different.push_back(fmt::format("{} as of {}: first {}, later {}", name, answer.instant,
-                                      answer.digest, error.Full()));
+      again = error.Full();
     }
+    if (again == answer.digest) continue;
+    different.push_back(Different(name, answer.function, answer.instant, answer.digest, again));
     if (different.size() >= kComplaintsMost) break;
   }
   return different;

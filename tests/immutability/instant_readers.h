@@ -24,8 +24,10 @@ enum class Form {
   kParameter,          // prepared, custom plan or generic as the server likes, with as_of_once
   kOnce,               // prepared, as_of_tx_once(NULL::t, tx_at('t', $1))
   kOnceRepeatable,     // the same in REPEATABLE READ
+  kSource,             // as_of_source, up to the received source time
+  kPosition,           // as_of_position, up to the received position
 };
-inline constexpr int kForms = 5;
+inline constexpr int kForms = 7;
 
 struct Counts {
   std::atomic<int64_t> answered{0}, refused{0};  // refused: 40001
@@ -51,7 +53,7 @@ class InstantReaders {
  private:
   struct Answer {
     size_t table;
-    std::string instant, digest;
+    std::string function, instant, digest;
   };
   void Run(uint64_t seed, const std::stop_token& stop);
   void Ask(pg::Connection& store, std::mt19937_64& random);

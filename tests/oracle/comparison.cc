@@ -84,15 +84,17 @@ ORDER BY t.tx
   for (int i = 0; i < rows.rows(); ++i) {
     const Lsn end = Lsn::Parse(rows.text(i, 0));
     if (i == 0) first_ = end;
-    const Tx tx{rows.int64(i, 1), static_cast<uint32_t>(rows.int64(i, 2)), rows.str(i, 3),
-                rows.str(i, 4),   rows.boolean(i, 5),                      rows.optional(i, 6)};
+    const Tx tx{rows.int64(i, 1),   static_cast<uint32_t>(rows.int64(i, 2)),
+                rows.str(i, 3),     rows.str(i, 4),
+                rows.boolean(i, 5), rows.optional(i, 6)};
     EXPECT_TRUE(txs_.emplace(end, tx).second) << "two txs end at " << end.ToString();
   }
 }
 
 void Comparison::Explain(const std::string& name, const std::string& from) {
   const TableShape& table = *FindPublished(name);
-  const auto rows = store_->Execute(fmt::format("SELECT {} FROM {} r", RowTextSql(table, "r"), from));
+  const auto rows =
+      store_->Execute(fmt::format("SELECT {} FROM {} r", RowTextSql(table, "r"), from));
   std::vector<std::string> have, want = model_.RowsOf(name), missing, extra;
   for (int i = 0; i < rows.rows(); ++i) have.push_back(rows.str(i, 0));
   std::sort(have.begin(), have.end());
@@ -264,11 +266,12 @@ bool Comparison::CompareHistory() {
     if (table.key.empty()) continue;
     std::string key;
     for (const auto& name : table.key) key += (key.empty() ? "" : ", ") + name;
-    expect_none(table.name + ": versions of one key that overlap",
-                fmt::format("SELECT FROM (SELECT coalesce(tx_to, 9223372036854775807) > lead(tx_from) "
-                            "OVER (PARTITION BY {} ORDER BY tx_from, tx_to) AS bad FROM {}) v "
-                            "WHERE bad",
-                            key, view));
+    expect_none(
+        table.name + ": versions of one key that overlap",
+        fmt::format("SELECT FROM (SELECT coalesce(tx_to, 9223372036854775807) > lead(tx_from) "
+                    "OVER (PARTITION BY {} ORDER BY tx_from, tx_to) AS bad FROM {}) v "
+                    "WHERE bad",
+                    key, view));
     same = CompareVersions(table) && same;
   }
   expect_none("system times that do not grow from basis to basis",
@@ -277,22 +280,22 @@ bool Comparison::CompareHistory() {
   expect_none("bases that reach back",
               "SELECT FROM (SELECT tx_last <= lag(tx_last) OVER (PARTITION BY journal ORDER BY "
               "system_time) AS bad FROM tidemark.basis_journal) b WHERE bad");
-  expect_none("source times that go back, or positions that do not grow",
-              "SELECT FROM (SELECT source_time < lag(source_time) OVER w OR end_lsn <= lag(end_lsn) "
-              "OVER w AS bad FROM tidemark.tx WINDOW w AS (PARTITION BY journal ORDER BY tx)) t "
-              "WHERE bad");
-  expect_none("datasets whose count of rows is not the number of their rows",
-              [] {
-                std::string sql;
-                for (const auto& table : PublishedTables()) {
-                  sql += fmt::format(
-                      "{0}SELECT FROM tidemark.version v JOIN tidemark.dataset d ON d.id = "
-                      "v.dataset WHERE d.table_name = '{1}' AND v.live_rows <> (SELECT count(*) "
-                      "FROM public.{1})",
-                      sql.empty() ? "" : " UNION ALL ", table.name);
-                }
-                return sql;
-              }());
+  expect_none(
+      "source times that go back, or positions that do not grow",
+      "SELECT FROM (SELECT source_time < lag(source_time) OVER w OR end_lsn <= lag(end_lsn) "
+      "OVER w AS bad FROM tidemark.tx WINDOW w AS (PARTITION BY journal ORDER BY tx)) t "
+      "WHERE bad");
+  expect_none("datasets whose count of rows is not the number of their rows", [] {
+    std::string sql;
+    for (const auto& table : PublishedTables()) {
+      sql += fmt::format(
+          "{0}SELECT FROM tidemark.version v JOIN tidemark.dataset d ON d.id = "
+          "v.dataset WHERE d.table_name = '{1}' AND v.live_rows <> (SELECT count(*) "
+          "FROM public.{1})",
+          sql.empty() ? "" : " UNION ALL ", table.name);
+    }
+    return sql;
+  }());
   return same;
 }
 

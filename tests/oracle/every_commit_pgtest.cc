@@ -2,6 +2,7 @@
 //   TIDEMARK_ORACLE_SEED           default: another one each time, printed
 //   TIDEMARK_ORACLE_TRANSACTIONS   of all sessions once the first copy is done, default 800
 //   TIDEMARK_ORACLE_SESSIONS       default 4
+#include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -29,9 +30,10 @@ uint64_t Setting(const char* name, uint64_t otherwise) {
 }
 
 uint64_t Seed() {
-  static const uint64_t seed = Setting(
-      "TIDEMARK_ORACLE_SEED",
-      static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count()) % 1'000'000);
+  static const uint64_t seed =
+      Setting("TIDEMARK_ORACLE_SEED",
+              static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count()) %
+                  1'000'000);
   return seed;
 }
 
@@ -48,7 +50,11 @@ TEST(EveryCommit, IsReproducedByPositionTxAndInstant) {
 
   Workload workload({.dsn = source_dsn, .seed = Seed(), .sessions = sessions});
   SumReaders readers(store_dsn, 3, Seed());
-  MirrorThread mirror({.name = "oracle", .source_dsn = source_dsn, .store_dsn = store_dsn});
+  // Small history partitions: they are closed and sealed all the time.
+  MirrorThread mirror({.name = "oracle",
+                       .source_dsn = source_dsn,
+                       .store_dsn = store_dsn,
+                       .history = {.rows_aimed = 300}});
   // The first copy is taken while the workload runs.
   if (!WaitReceived(store_dsn, base::Lsn(1), Deadline::After(5s))) workload.Calm(true);
   ASSERT_TRUE(WaitReceived(store_dsn, base::Lsn(1), Deadline::After(60s))) << mirror.failure();
@@ -71,10 +77,70 @@ TEST(EveryCommit, IsReproducedByPositionTxAndInstant) {
   ASSERT_TRUE(comparison.Advance(witness.commits()));
   EXPECT_TRUE(comparison.CompareHistory());
   EXPECT_TRUE(comparison.ComparePresent(source));
-  std::cout << comparison.compared() << " commits compared, " << readers.answers() << " sums read\n";
+  std::cout << comparison.compared() << " commits compared, " << readers.answers()
+            << " sums read\n";
   mirror.Stop();
   EXPECT_EQ(mirror.failure(), "");
   source::DropSlot(source, capture::SlotNameFor("oracle"), Deadline::After(20s));
+}
+
+// The oracle is no better than what it finds: each of these makes one answer wrong.
+TEST(EveryCommit, AWrongVersionIsFound) {
+  auto& cluster = tests::Cluster::Shared();
+  const auto source_dsn = cluster.CreateDatabase("tampered_source");
+  const auto store_dsn = cluster.CreateDatabase("tampered_store");
+  auto source = cluster.Connect("tampered_source");
+  Witness witness(source_dsn, "tampered_witness");
+  source.Execute(SchemaSql());
+  MirrorThread mirror({.name = "tampered", .source_dsn = source_dsn, .store_dsn = store_dsn});
+  ASSERT_TRUE(WaitReceived(store_dsn, base::Lsn(1), Deadline::After(60s))) << mirror.failure();
+  source.Execute("INSERT INTO journal_line VALUES (1, 'line')");
+  source.Execute("UPDATE items SET n = 1 WHERE id = 1");
+  source.Execute("UPDATE items SET n = 2 WHERE id = 1");
+  source.Execute("DELETE FROM items WHERE id = 2");
+  ASSERT_TRUE(WaitReceived(store_dsn, witness.Absorb(), Deadline::After(60s))) << mirror.failure();
+  mirror.Stop();
+  const auto difference_found = [&](const std::string& store) {
+    testing::TestPartResultArray results;
+    {
+      const testing::ScopedFakeTestPartResultReporter reporter(
+          testing::ScopedFakeTestPartResultReporter::INTERCEPT_ONLY_CURRENT_THREAD, &results);
+      Comparison comparison(cluster.Dsn(store));
+      comparison.Advance(witness.commits());
+      comparison.CompareHistory();
+      comparison.ComparePresent(source);
+    }
+    return results.size() > 0;
+  };
+  EXPECT_FALSE(difference_found("tampered_store"));
+  // `items` and `lines` stand for the tables' names in the store.
+  const char* const tamperings[] = {
+      "DELETE FROM tidemark_history.items WHERE id = 2",
+      "UPDATE tidemark_history.items SET n = 3 WHERE id = 1 AND n = 1",
+      "UPDATE tidemark_history.items SET _from = _from + 1 WHERE id = 1 AND n = 1",
+      "UPDATE tidemark_current.items SET note = NULL WHERE id = 40",
+      "INSERT INTO tidemark_current.lines SELECT * FROM tidemark_current.lines",
+      "DELETE FROM tidemark.tx WHERE tx = 3",
+      "UPDATE tidemark.tx SET source_time = source_time - interval '1 day' WHERE tx = 4",
+      "UPDATE tidemark.version SET live_rows = live_rows + 1",
+  };
+  int number = 0;
+  for (std::string tampering : tamperings) {
+    const auto name = "tampered_store_" + std::to_string(++number);
+    cluster.Connect().Execute("CREATE DATABASE " + name + " TEMPLATE tampered_store");
+    auto store = cluster.Connect(name);
+    for (const auto& [word, table] :
+         {std::pair<std::string, std::string>{".items", "items"}, {".lines", "journal_line"}}) {
+      const auto id =
+          store.Value("SELECT '.d' || id FROM tidemark.dataset WHERE table_name = $1", {table});
+      for (size_t at; (at = tampering.find(word)) != std::string::npos;) {
+        tampering.replace(at, word.size(), id);
+      }
+    }
+    EXPECT_GT(store.Execute(tampering).affected(), 0) << tampering;
+    EXPECT_TRUE(difference_found(name)) << tampering;
+  }
+  source::DropSlot(source, capture::SlotNameFor("tampered"), Deadline::After(20s));
 }
 
 }  // namespace

@@ -66,9 +66,9 @@ class Model {
   };
   struct Table {
     const TableShape* shape = nullptr;
-    std::vector<size_t> key;                        // positions
-    std::unordered_map<std::string, Live> keyed;    // by the key's RowText
-    std::unordered_map<std::string, int64_t> bag;   // RowText → how often
+    std::vector<size_t> key;                       // positions
+    std::unordered_map<std::string, Live> keyed;   // by the key's RowText
+    std::unordered_map<std::string, int64_t> bag;  // RowText → how often
     Digest digest;
     std::vector<Version> closed;
     // Of the commit being applied: what its keys held before, where it was anything.

@@ -84,15 +84,16 @@ void SumReaders::Expect(pg::Connection& store, const std::string& sql) {
   const auto sum = store.Execute(sql);
   if (sum.text(0, 0) == std::to_string(kMoney)) return;
   const auto again = store.Execute(sql);
-  throw std::runtime_error(fmt::format(
-      "{} instead of {}, {} when asked again: {}", sum.optional(0, 0).value_or("NULL"), kMoney,
-      again.optional(0, 0).value_or("NULL"), sql));
+  throw std::runtime_error(fmt::format("{} instead of {}, {} when asked again: {}",
+                                       sum.optional(0, 0).value_or("NULL"), kMoney,
+                                       again.optional(0, 0).value_or("NULL"), sql));
 }
 
 void SumReaders::Ask(pg::Connection& store, uint64_t choice) {
   const auto share = fmt::format("{}", static_cast<double>(choice >> 16 & 0xffff) / 65536.0);
   switch (choice % 4) {
-    case 0: return Expect(store, SumSql("public.account_a", "public.account_b"));
+    case 0:
+      return Expect(store, SumSql("public.account_a", "public.account_b"));
     case 1: {
       const auto instant = store.Execute(
           "SELECT quote_literal(min(system_time) + (clock_timestamp() - min(system_time)) * "
@@ -107,7 +108,8 @@ void SumReaders::Ask(pg::Connection& store, uint64_t choice) {
     default: {
       const auto position = store.Execute(
           "SELECT quote_literal(t.first + ((r.received_lsn - t.first) * $1::float8)::numeric) "
-          "FROM (SELECT end_lsn AS first FROM tidemark.tx ORDER BY tx LIMIT 1) t, tidemark.resume r",
+          "FROM (SELECT end_lsn AS first FROM tidemark.tx ORDER BY tx LIMIT 1) t, tidemark.resume "
+          "r",
           {share});
       return Expect(store, SumAsOf("as_of_position", position.str(0, 0)));
     }

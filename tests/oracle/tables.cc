@@ -96,8 +96,9 @@ CREATE PUBLICATION {} FOR TABLE {};
 std::string RowTextSql(const TableShape& table, std::string_view alias) {
   std::string text = "concat(";
   for (size_t i = 0; i < table.columns.size(); ++i) {
-    text += fmt::format("{0}coalesce(octet_length({1}.{2}::text) || ':' || {1}.{2}::text, '-'), ';'",
-                        i == 0 ? "" : ", ", alias, table.columns[i]);
+    text +=
+        fmt::format("{0}coalesce(octet_length({1}.{2}::text) || ':' || {1}.{2}::text, '-'), ';'",
+                    i == 0 ? "" : ", ", alias, table.columns[i]);
   }
   return text + ")";
 }

@@ -20,9 +20,9 @@ std::string ScriptWriter::Large() {
 }
 
 std::string ScriptWriter::Text() {
-  static const char* const kTexts[] = {"",      "a",     "it''s",   "\\back\\slash", "two\nlines",
-                                       "tab\t", "Größe", "null",    " ",             "\"quoted\"",
-                                       "[x]:1", "a b",   "new-tuple: ", "日本語",     "'"};
+  static const char* const kTexts[] = {
+      "",  "a",          "it''s", "\\back\\slash", "two\nlines",  "tab\t",  "Größe", "null",
+      " ", "\"quoted\"", "[x]:1", "a b",           "new-tuple: ", "日本語", "'"};
   return QuoteLiteral(kTexts[Below(std::size(kTexts))]);
 }
 
@@ -35,9 +35,10 @@ void ScriptWriter::AddItems(Script& s) {
                               Below(100), Text()));
       break;
     case 2:
-      s.push_back(fmt::format("INSERT INTO items VALUES ({0}, 1, {1}) ON CONFLICT (id) DO UPDATE "
-                              "SET n = items.n + 1",
-                              id, Text()));
+      s.push_back(
+          fmt::format("INSERT INTO items VALUES ({0}, 1, {1}) ON CONFLICT (id) DO UPDATE "
+                      "SET n = items.n + 1",
+                      id, Text()));
       break;
     case 3:
       s.push_back(fmt::format("UPDATE items SET n = n + 1 WHERE id BETWEEN {} AND {}", id, id + 8));
@@ -49,14 +50,16 @@ void ScriptWriter::AddItems(Script& s) {
       s.push_back(fmt::format("DELETE FROM items WHERE id = {}", id));
       break;
     case 6:
-      s.push_back(fmt::format("UPDATE items SET id = id + 1000 WHERE id = {0} AND NOT EXISTS "
-                              "(SELECT FROM items WHERE id = {0} + 1000)",
-                              id));
+      s.push_back(
+          fmt::format("UPDATE items SET id = id + 1000 WHERE id = {0} AND NOT EXISTS "
+                      "(SELECT FROM items WHERE id = {0} + 1000)",
+                      id));
       break;
     case 7:
-      s.push_back(fmt::format("UPDATE items SET id = id - 1000, note = {1} WHERE id = {0} + 1000 "
-                              "AND NOT EXISTS (SELECT FROM items WHERE id = {0})",
-                              id, Text()));
+      s.push_back(
+          fmt::format("UPDATE items SET id = id - 1000, note = {1} WHERE id = {0} + 1000 "
+                      "AND NOT EXISTS (SELECT FROM items WHERE id = {0})",
+                      id, Text()));
       break;
     case 8:  // two rows change places
       s.push_back(fmt::format("UPDATE items SET id = -{} WHERE id = {}", session_ + 1, id));
@@ -65,8 +68,8 @@ void ScriptWriter::AddItems(Script& s) {
       break;
     case 9:  // gone and back
       s.push_back(fmt::format("DELETE FROM items WHERE id = {}", id));
-      s.push_back(fmt::format("INSERT INTO items VALUES ({}, -1, {}) ON CONFLICT DO NOTHING", id,
-                              Text()));
+      s.push_back(
+          fmt::format("INSERT INTO items VALUES ({}, -1, {}) ON CONFLICT DO NOTHING", id, Text()));
       break;
     default:  // came and gone
       s.push_back(fmt::format("INSERT INTO items VALUES (-{0}, 0, 'x') ON CONFLICT DO NOTHING",
@@ -82,9 +85,10 @@ void ScriptWriter::AddPairs(Script& s) {
   switch (Below(5)) {
     case 0:
     case 1:
-      s.push_back(fmt::format("INSERT INTO pairs VALUES ({}, {}, {}.50) ON CONFLICT (a, b) DO "
-                              "UPDATE SET n = excluded.n",
-                              a, b, Below(1000)));
+      s.push_back(
+          fmt::format("INSERT INTO pairs VALUES ({}, {}, {}.50) ON CONFLICT (a, b) DO "
+                      "UPDATE SET n = excluded.n",
+                      a, b, Below(1000)));
       break;
     case 2:
       s.push_back(fmt::format("UPDATE pairs SET n = n * 1.1 WHERE a = {}", a));
@@ -93,10 +97,11 @@ void ScriptWriter::AddPairs(Script& s) {
       s.push_back(fmt::format("DELETE FROM pairs WHERE a = {} AND b = {}", a, b));
       break;
     default:
-      s.push_back(fmt::format("UPDATE pairs SET b = {1} WHERE a = {0} AND b <> {1} AND NOT EXISTS "
-                              "(SELECT FROM pairs WHERE a = {0} AND b = {1}) AND b = (SELECT "
-                              "min(b) FROM pairs WHERE a = {0})",
-                              a, b));
+      s.push_back(
+          fmt::format("UPDATE pairs SET b = {1} WHERE a = {0} AND b <> {1} AND NOT EXISTS "
+                      "(SELECT FROM pairs WHERE a = {0} AND b = {1}) AND b = (SELECT "
+                      "min(b) FROM pairs WHERE a = {0})",
+                      a, b));
       break;
   }
 }
@@ -113,9 +118,10 @@ void ScriptWriter::AddWide(Script& s) {
       break;
     case 2:  // new and at once changed: its large values are sent once
       s.push_back(fmt::format("DELETE FROM {} WHERE id = {}", t, id));
-      s.push_back(fmt::format("INSERT INTO {} VALUES ({}, {}, 0, {}, 'short') ON CONFLICT DO "
-                              "NOTHING",
-                              t, id, id, Large()));
+      s.push_back(
+          fmt::format("INSERT INTO {} VALUES ({}, {}, 0, {}, 'short') ON CONFLICT DO "
+                      "NOTHING",
+                      t, id, id, Large()));
       s.push_back(fmt::format("UPDATE {} SET n = n + 1 WHERE id = {}", t, id));
       break;
     case 3:
@@ -131,15 +137,17 @@ void ScriptWriter::AddWide(Script& s) {
                               Below(2) == 0 ? "big" : "other", id));
       break;
     case 7:  // to another key, with its large values, and changed there
-      s.push_back(fmt::format("UPDATE {0} SET id = id + 1000, k = k + 1000 WHERE id = {1} AND NOT "
-                              "EXISTS (SELECT FROM {0} WHERE id = {1} + 1000)",
-                              t, id));
+      s.push_back(
+          fmt::format("UPDATE {0} SET id = id + 1000, k = k + 1000 WHERE id = {1} AND NOT "
+                      "EXISTS (SELECT FROM {0} WHERE id = {1} + 1000)",
+                      t, id));
       s.push_back(fmt::format("UPDATE {} SET n = n + 1 WHERE id = {} + 1000", t, id));
       break;
     case 8:
-      s.push_back(fmt::format("UPDATE {0} SET id = id - 1000, k = k - 1000 WHERE id = {1} + 1000 "
-                              "AND NOT EXISTS (SELECT FROM {0} WHERE id = {1})",
-                              t, id));
+      s.push_back(
+          fmt::format("UPDATE {0} SET id = id - 1000, k = k - 1000 WHERE id = {1} + 1000 "
+                      "AND NOT EXISTS (SELECT FROM {0} WHERE id = {1})",
+                      t, id));
       break;
     default:
       s.push_back(fmt::format("DELETE FROM {} WHERE id IN ({}, {} + 1000)", t, id, id));
@@ -156,8 +164,9 @@ void ScriptWriter::AddBag(Script& s) {
                               a, Text(), Below(2) == 0 ? "'-0'" : "'NaN'", 1 + Below(3)));
       break;
     case 2:
-      s.push_back(fmt::format("INSERT INTO bag SELECT {}, 'large', 1, {} FROM generate_series(1, 2)",
-                              a, Below(4) == 0 ? Large() : "repeat('twins', 1000)"));
+      s.push_back(
+          fmt::format("INSERT INTO bag SELECT {}, 'large', 1, {} FROM generate_series(1, 2)", a,
+                      Below(4) == 0 ? Large() : "repeat('twins', 1000)"));
       break;
     case 3:
       s.push_back(fmt::format(
@@ -177,7 +186,8 @@ void ScriptWriter::AddBag(Script& s) {
 
 void ScriptWriter::AddTransfer(Script& s) {
   const int amount = Below(100), from = 1 + Below(20), to = 1 + Below(20);
-  s.push_back(fmt::format("UPDATE account_a SET balance = balance - {} WHERE id = {}", amount, from));
+  s.push_back(
+      fmt::format("UPDATE account_a SET balance = balance - {} WHERE id = {}", amount, from));
   s.push_back(fmt::format("UPDATE account_b SET balance = balance + {} WHERE id = {}", amount, to));
 }
 
@@ -197,9 +207,10 @@ void ScriptWriter::AddFamily(Script& s) {
       s.push_back(fmt::format("INSERT INTO parent VALUES ({}, 0) ON CONFLICT DO NOTHING", id));
       break;
     case 1:
-      s.push_back(fmt::format("INSERT INTO child SELECT {}, id, 0 FROM parent ORDER BY random() "
-                              "LIMIT 1 ON CONFLICT DO NOTHING",
-                              id));
+      s.push_back(
+          fmt::format("INSERT INTO child SELECT {}, id, 0 FROM parent ORDER BY random() "
+                      "LIMIT 1 ON CONFLICT DO NOTHING",
+                      id));
       break;
     case 2:
       s.push_back(fmt::format("DELETE FROM parent WHERE id = {}", id));
@@ -216,9 +227,10 @@ void ScriptWriter::AddPublishedInPart(Script& s) {
   switch (Below(9)) {
     case 0:
     case 1:
-      s.push_back(fmt::format("INSERT INTO filtered VALUES ({0}, {1}) ON CONFLICT (id) DO UPDATE "
-                              "SET n = excluded.n",
-                              id, n));
+      s.push_back(
+          fmt::format("INSERT INTO filtered VALUES ({0}, {1}) ON CONFLICT (id) DO UPDATE "
+                      "SET n = excluded.n",
+                      id, n));
       break;
     case 2:
       s.push_back(fmt::format("UPDATE filtered SET n = -n WHERE id < {}", id));
@@ -230,24 +242,28 @@ void ScriptWriter::AddPublishedInPart(Script& s) {
       s.push_back(fmt::format("DELETE FROM filtered WHERE id IN ({0}, -{0})", id));
       break;
     case 5:
-      s.push_back(fmt::format("INSERT INTO listed VALUES ('s', {0}, {1}) ON CONFLICT (id) DO UPDATE "
-                              "SET secret = listed.secret || 's'",
-                              id, n));
+      s.push_back(
+          fmt::format("INSERT INTO listed VALUES ('s', {0}, {1}) ON CONFLICT (id) DO UPDATE "
+                      "SET secret = listed.secret || 's'",
+                      id, n));
       break;
     case 6:
-      s.push_back(fmt::format("INSERT INTO computed (id, n) VALUES ({0}, {1}) ON CONFLICT (id) DO "
-                              "UPDATE SET n = excluded.n",
-                              id, n));
+      s.push_back(
+          fmt::format("INSERT INTO computed (id, n) VALUES ({0}, {1}) ON CONFLICT (id) DO "
+                      "UPDATE SET n = excluded.n",
+                      id, n));
       break;
     case 7:
-      s.push_back(fmt::format("INSERT INTO parted VALUES ({0}, {1}) ON CONFLICT (id) DO UPDATE SET "
-                              "n = parted.n + 1",
-                              id, n));
+      s.push_back(
+          fmt::format("INSERT INTO parted VALUES ({0}, {1}) ON CONFLICT (id) DO UPDATE SET "
+                      "n = parted.n + 1",
+                      id, n));
       break;
     default:  // across partitions
-      s.push_back(fmt::format("UPDATE parted SET id = 40 - id WHERE id = {0} AND NOT EXISTS "
-                              "(SELECT FROM parted WHERE id = 40 - {0})",
-                              id));
+      s.push_back(
+          fmt::format("UPDATE parted SET id = 40 - id WHERE id = {0} AND NOT EXISTS "
+                      "(SELECT FROM parted WHERE id = 40 - {0})",
+                      id));
       s.push_back(fmt::format("UPDATE parted SET n = n + 1 WHERE id = 40 - {}", id));
       break;
   }
@@ -293,11 +309,21 @@ $$
 
 void ScriptWriter::AddTruncate(Script& s) {
   switch (Below(7)) {
-    case 6: s.push_back("TRUNCATE parted, filtered"); break;
-    case 0: s.push_back("TRUNCATE journal_line"); break;
-    case 1: s.push_back("TRUNCATE items, pairs, bag RESTART IDENTITY"); break;
-    case 2: s.push_back("TRUNCATE parent CASCADE"); break;
-    case 3: s.push_back("TRUNCATE wide_default, wide_full"); break;
+    case 6:
+      s.push_back("TRUNCATE parted, filtered");
+      break;
+    case 0:
+      s.push_back("TRUNCATE journal_line");
+      break;
+    case 1:
+      s.push_back("TRUNCATE items, pairs, bag RESTART IDENTITY");
+      break;
+    case 2:
+      s.push_back("TRUNCATE parent CASCADE");
+      break;
+    case 3:
+      s.push_back("TRUNCATE wide_default, wide_full");
+      break;
     case 4:
       AddItems(s);
       s.push_back("TRUNCATE items");
@@ -316,15 +342,26 @@ void ScriptWriter::AddTruncate(Script& s) {
 
 void ScriptWriter::AddEmpty(Script& s) {
   switch (Below(6)) {
-    case 5: s.push_back("SELECT FROM items WHERE id = 1 FOR UPDATE"); break;
-    case 0: s.push_back("SELECT 1"); break;
-    case 1: s.push_back("SELECT txid_current()"); break;
-    case 2: s.push_back("SELECT pg_logical_emit_message(true, 'workload', 'inside')"); break;
-    case 3: s.push_back("SELECT pg_logical_emit_message(false, 'workload', 'outside')"); break;
+    case 5:
+      s.push_back("SELECT FROM items WHERE id = 1 FOR UPDATE");
+      break;
+    case 0:
+      s.push_back("SELECT 1");
+      break;
+    case 1:
+      s.push_back("SELECT txid_current()");
+      break;
+    case 2:
+      s.push_back("SELECT pg_logical_emit_message(true, 'workload', 'inside')");
+      break;
+    case 3:
+      s.push_back("SELECT pg_logical_emit_message(false, 'workload', 'outside')");
+      break;
     default:
-      s.push_back(fmt::format("INSERT INTO unpublished VALUES ({}, 1) ON CONFLICT (id) DO UPDATE "
-                              "SET n = unpublished.n + 1",
-                              Id()));
+      s.push_back(
+          fmt::format("INSERT INTO unpublished VALUES ({}, 1) ON CONFLICT (id) DO UPDATE "
+                      "SET n = unpublished.n + 1",
+                      Id()));
       break;
   }
 }
@@ -332,18 +369,30 @@ void ScriptWriter::AddEmpty(Script& s) {
 void ScriptWriter::AddChanges(Script& s, int count) {
   for (int i = 0; i < count; ++i) {
     const int kind = Below(100);
-    if (kind < 22) AddItems(s);
-    else if (kind < 30) AddPairs(s);
-    else if (kind < 46) AddWide(s);
-    else if (kind < 56) AddBag(s);
-    else if (kind < 62) AddTransfer(s);
-    else if (kind < 67) AddLines(s);
-    else if (kind < 74) AddFamily(s);
-    else if (kind < 85) AddPublishedInPart(s);
-    else if (kind < 91) AddTyped(s);
-    else if (kind < 93) AddCaught(s);
-    else if (kind < 95) AddTruncate(s);
-    else AddEmpty(s);
+    if (kind < 22)
+      AddItems(s);
+    else if (kind < 30)
+      AddPairs(s);
+    else if (kind < 46)
+      AddWide(s);
+    else if (kind < 56)
+      AddBag(s);
+    else if (kind < 62)
+      AddTransfer(s);
+    else if (kind < 67)
+      AddLines(s);
+    else if (kind < 74)
+      AddFamily(s);
+    else if (kind < 85)
+      AddPublishedInPart(s);
+    else if (kind < 91)
+      AddTyped(s);
+    else if (kind < 93)
+      AddCaught(s);
+    else if (kind < 95)
+      AddTruncate(s);
+    else
+      AddEmpty(s);
   }
 }
 
@@ -363,8 +412,8 @@ void ScriptWriter::AddSavepoints(Script& s, int depth) {
 std::vector<std::string> ScriptWriter::Next() {
   Script s;
   if (!waiting_.empty() && Below(2) == 0) {
-    s.push_back(fmt::format("{} PREPARED '{}'", Below(3) == 0 ? "ROLLBACK" : "COMMIT",
-                            waiting_.back()));
+    s.push_back(
+        fmt::format("{} PREPARED '{}'", Below(3) == 0 ? "ROLLBACK" : "COMMIT", waiting_.back()));
     waiting_.pop_back();
     return s;
   }

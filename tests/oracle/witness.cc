@@ -38,7 +38,8 @@ pg::Connection& Witness::Source() {
   }
   if (!source_) {
     source_.emplace(pg::Connection::Open(
-        {.dsn = dsn_, .settings = {{"TimeZone", "UTC"}, {"DateStyle", "ISO"}, {"synchronous_commit", "on"}}},
+        {.dsn = dsn_,
+         .settings = {{"TimeZone", "UTC"}, {"DateStyle", "ISO"}, {"synchronous_commit", "on"}}},
         Deadline::After(std::chrono::seconds(20))));
   }
   return *source_;

@@ -18,8 +18,8 @@ struct WorkloadOptions {
   std::string dsn;
   uint64_t seed = 1;
   int sessions = 4;
-  int large_every = 60;   // of the first session: more changes than a batch of the mirror; 0: none
-  int pause_us_max = 0;   // between two transactions of a session
+  int large_every = 60;  // of the first session: more changes than a batch of the mirror; 0: none
+  int pause_us_max = 0;  // between two transactions of a session
 };
 
 class Workload {
