@@ -35,6 +35,7 @@ constexpr int64_t kFirstTx = 1;
 constexpr int64_t kStretchBlocks = 8192;
 constexpr std::chrono::seconds kConnectMax{30};
 constexpr std::chrono::hours kStatementMax{24 * 7};
+constexpr std::chrono::seconds kUndoMax{60};
 
 // A TRUNCATE or rewrite between the snapshot and the copy's lock leaves nothing for the snapshot
 // to see, and the copy would be wrong without a sign. Call while the copy's lock is held.
@@ -80,25 +81,30 @@ FirstCopy::FirstCopy(FirstCopyOptions options, pg::Connection& store,
       journal_(std::move(journal)),
       progress_(&progress) {}
 
-void FirstCopy::DropStaged() {
-  const auto tables = store_->Execute(
+void FirstCopy::DropStaged(pg::Connection& store) {
+  const auto tables = store.Execute(
       R"sql(
 SELECT d.id FROM tidemark.dataset d WHERE d.journal = $1 AND d.tx_first IS NULL ORDER BY d.id
 )sql",
       {std::to_string(journal_.id)});
   for (int i = 0; i < tables.rows(); ++i) {
     const int id = static_cast<int>(tables.int64(i, 0));
-    DropStage(*store_, id);
-    temporal::DropUnattached(*store_, id);
+    DropStage(store, id);
+    temporal::DropUnattached(store, id);
   }
-  temporal::ForgetUnattached(*store_, journal_.id);
+  temporal::ForgetUnattached(store, journal_.id);
 }
 
+// On connections of its own, without a stop token: the copy's may be stopped in mid-statement.
 void FirstCopy::Abandon(int64_t capture, const std::string& slot, const std::string& reason) {
-  DropStaged();
-  auto source = OpenSource(options_.source_dsn, Deadline::After(kConnectMax), {});
-  source::DropSlot(source, slot, Deadline::After(std::chrono::seconds(20)));
-  EndCapture(*store_, capture, "abandoned", reason);
+  if (!slot.empty()) {
+    auto source = OpenSource(options_.source_dsn, Deadline::After(kConnectMax), {});
+    source::DropSlot(source, slot, Deadline::After(std::chrono::seconds(20)));
+  }
+  auto store = temporal::OpenStore(options_.store_dsn, Deadline::After(kConnectMax));
+  store.SetLimits(kUndoMax, {});
+  DropStaged(store);
+  EndCapture(store, capture, "abandoned", reason);
 }
 
 void FirstCopy::CleanUp(std::stop_token stop) {
@@ -108,7 +114,7 @@ void FirstCopy::CleanUp(std::stop_token stop) {
     Abandon(unfinished->capture, unfinished->slot, "cut short");
     return;
   }
-  DropStaged();
+  DropStaged(*store_);
   auto source = OpenSource(options_.source_dsn, Deadline::After(kConnectMax), stop);
   const auto slot = source::InspectSlot(source, journal_.slot);
   if (!slot) return;
@@ -130,23 +136,27 @@ void FirstCopy::Run(const source::PreflightReport& report, std::stop_token stop)
   progress_->SetState(CaptureState::kCopying);
   const int64_t capture = BeginCapture(*store_, journal_.id, "copy", journal_.slot);
   base::KillPoint("copy.before_slot");
+  bool slot_made = false;  // until then a slot of that name would be somebody else's
   try {
     Work work{.capture = capture,
               .source = OpenSource(options_.source_dsn, Deadline::After(kConnectMax), stop),
               .replication =
                   OpenReplication(options_.source_dsn, Deadline::After(kConnectMax), stop)};
     work.began = Now();
-    Prepare(work, report, stop);
+    MakeSlot(work, stop);
+    slot_made = true;
+    base::KillPoint("copy.slot_created");
+    Prepare(work, report);
     CopyRows(work, stop);
     BuildKeys(work, stop);
     base::KillPoint("copy.before_attach");
     AttachAndPublish(work);
     base::KillPoint("copy.after_attach");
   } catch (const Error& error) {
-    if (error.state() == base::kCommitOutcomeUnknown || !store_->IsOpen()) throw;
+    if (error.state() == base::kCommitOutcomeUnknown) throw;
     spdlog::warn("first copy abandoned: {}", error.what());
     try {
-      Abandon(capture, journal_.slot, error.message());
+      Abandon(capture, slot_made ? journal_.slot : "", error.message());
     } catch (const Error& undo) {
       spdlog::warn("the next start will clean up after the first copy: {}", undo.what());
     }
@@ -154,8 +164,7 @@ void FirstCopy::Run(const source::PreflightReport& report, std::stop_token stop)
   }
 }
 
-void FirstCopy::Prepare(Work& work, const source::PreflightReport& report,
-                        std::stop_token stop) {
+void FirstCopy::MakeSlot(Work& work, std::stop_token stop) {
   work.source.SetLimits(kStatementMax, stop);
   work.slot = source::CreateSlot(
       work.replication, work.source,
@@ -165,7 +174,9 @@ void FirstCopy::Prepare(Work& work, const source::PreflightReport& report,
        .on_wait = [&](const std::vector<source::SlotBlocker>& blockers) {
          for (const auto& blocker : blockers) spdlog::info("{}", blocker.Describe());
        }});
-  base::KillPoint("copy.slot_created");
+}
+
+void FirstCopy::Prepare(Work& work, const source::PreflightReport& report) {
   work.snapshot_time = base::Timestamp(std::stoll(work.source.Value(
       "SELECT (extract(epoch FROM clock_timestamp() - '2000-01-01 00:00+00') * 1000000)::bigint")));
   pg::Transaction snapshot(work.source, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");

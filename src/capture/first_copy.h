@@ -37,12 +37,13 @@ class FirstCopy {
 
  private:
   struct Work;
-  void Prepare(Work& work, const source::PreflightReport& report, std::stop_token stop);
+  void MakeSlot(Work& work, std::stop_token stop);
+  void Prepare(Work& work, const source::PreflightReport& report);
   void CopyRows(Work& work, std::stop_token stop);
   void BuildKeys(Work& work, std::stop_token stop);
   void AttachAndPublish(Work& work);
   void Abandon(int64_t capture, const std::string& slot, const std::string& reason);
-  void DropStaged();
+  void DropStaged(pg::Connection& store);
 
   FirstCopyOptions options_;
   pg::Connection* store_;

@@ -181,6 +181,29 @@ TEST_F(Mirror, MirrorsTypesThatHaveNoBinaryForm) {
                 : Rows(*store_, "SELECT id, s FROM t ORDER BY id"));
 }
 
+TEST_F(Mirror, StoppedDuringTheFirstCopyItLeavesNothingBehind) {
+  source_->Execute("CREATE TABLE t (id int PRIMARY KEY, a text); "
+                   "INSERT INTO t SELECT i, repeat('x', 200) FROM generate_series(1, 400000) i");
+  Start();
+  const auto deadline = base::Deadline::After(30s);
+  const std::string copied =
+      "SELECT coalesce((SELECT sum(pg_relation_size(oid)) FROM pg_class WHERE relnamespace = "
+      "to_regnamespace('tidemark_current') AND relkind = 'r'), 0) > 0";
+  while (!deadline.passed() && store_->Value(copied) != "t") std::this_thread::sleep_for(1ms);
+  Stop();
+  EXPECT_EQ(store_->Value("SELECT count(*) FROM tidemark.basis"), "0") << "it was too quick";
+  EXPECT_EQ(source_->Value("SELECT count(*) FROM pg_replication_slots WHERE slot_name = '" +
+                           SlotNameFor(options_.name) + "'"),
+            "0");
+  EXPECT_EQ(store_->Value("SELECT count(*) FROM pg_class WHERE relnamespace = "
+                          "'tidemark_current'::regnamespace"),
+            "0");
+  EXPECT_EQ(store_->Value("SELECT string_agg(state, ',') FROM tidemark.capture"), "abandoned");
+  Start();
+  CatchUp();
+  ExpectSame("SELECT count(*), sum(id) FROM t");
+}
+
 TEST_F(Mirror, AnIdleMirrorLetsTheSlotMoveOn) {
   source_->Execute("CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE unmirrored (a text)");
   Start();

@@ -19,6 +19,12 @@ int Setting(const char* name, int otherwise) {
   return text == nullptr ? otherwise : std::atoi(text);
 }
 
+namespace {
+
+constexpr size_t kStatesCompared = 500;
+
+}  // namespace
+
 tests::Cluster& SourceCluster() {
   static tests::Cluster cluster({}, /*durable=*/true);
   return cluster;
@@ -73,7 +79,7 @@ void Crash::StartWorkload() {
                               .seed = static_cast<uint64_t>(Setting("TIDEMARK_CRASH_SEED", 1)),
                               .sessions = 3,
                               .large_every = 40,
-                              .pause_us_max = 60'000});
+                              .pause_us_max = 100'000});
 }
 
 void Crash::StartReaders() {
@@ -107,7 +113,7 @@ void Crash::EndAndCompareAll() {
     for (const auto& line : instants_->AskAgain(Store(), 1500)) ADD_FAILURE() << line;
   }
   // From the first commit to the last, whatever was compared on the way.
-  oracle::Comparison all(store_dsn_);
+  oracle::Comparison all(store_dsn_, 1 + witness_->commits().size() / kStatesCompared);
   ASSERT_TRUE(all.Advance(witness_->commits()));
   EXPECT_TRUE(all.CompareHistory());
   EXPECT_TRUE(all.ComparePresent(Source()));

@@ -21,7 +21,9 @@ bool WaitReceived(const std::string& store_dsn, base::Lsn upto, base::Deadline d
 
 class Comparison {
  public:
-  explicit Comparison(std::string store_dsn);
+  /// States are compared at one commit of `every`; that each commit is a tx, and all versions, are
+  /// compared regardless.
+  explicit Comparison(std::string store_dsn, size_t every = 1);
 
   /// Compares at every commit since the last call (all of `commits` must be in the store): the
   /// tables it touches, at every 20th all small ones. False on a difference.
@@ -49,6 +51,7 @@ class Comparison {
   void Explain(const std::string& table, const std::string& from);
 
   std::string store_dsn_;
+  size_t every_;
   std::optional<pg::Connection> store_;
   Model model_;
   std::optional<base::Lsn> first_;  // the end of tx 1: the first copy
