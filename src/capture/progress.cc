@@ -75,6 +75,7 @@ void Progress::SetStanding(std::vector<Complaint> complaints) {
 
 void Progress::SetFailure(std::optional<Complaint> failure) {
   const std::lock_guard lock(mutex_);
+  if (!failure && !failure_) return;
   failure_ = std::move(failure);
   flush_wanted_ = true;
 }

@@ -68,7 +68,7 @@ CopyOut::CopyOut(Connection& connection, std::string_view sql)
 }
 
 CopyOut::~CopyOut() {
-  PQfreemem(buffer_);
+  PQfreemem(std::exchange(buffer_, nullptr));
   if (done_ || !connection_->IsOpen()) return;
   connection_->Cancel();
   try {
