@@ -204,6 +204,20 @@ TEST_F(Mirror, StoppedDuringTheFirstCopyItLeavesNothingBehind) {
   ExpectSame("SELECT count(*), sum(id) FROM t");
 }
 
+TEST_F(Mirror, ABacklogOfManyRowTransactionsIsPublishedBatchByBatch) {
+  source_->Execute("CREATE TABLE t (id int PRIMARY KEY, n int); "
+                   "INSERT INTO t SELECT i, 0 FROM generate_series(1, 1000) i");
+  Start();
+  CatchUp();
+  Stop();
+  for (int i = 0; i < 60; ++i) source_->Execute("UPDATE t SET n = n + 1");
+  Start();
+  CatchUp();
+  ExpectSame("SELECT * FROM t ORDER BY id");
+  // A full batch is published at the next commit, however long the stream goes on without a pause.
+  EXPECT_EQ(store_->Value("SELECT max(puts) <= 21000 FROM tidemark.basis_member"), "t");
+}
+
 TEST_F(Mirror, AnIdleMirrorLetsTheSlotMoveOn) {
   source_->Execute("CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE unmirrored (a text)");
   Start();

@@ -51,7 +51,6 @@ class Transition {
   const Dataset& dataset() const { return *dataset_; }
   bool empty() const { return changes_ == 0; }
   size_t changes() const { return changes_; }
-  size_t bytes() const { return arena_.bytes(); }
   /// The key of the newest change, for messages: `id=7`.
   std::string DescribeKey() const;
   void Clear();

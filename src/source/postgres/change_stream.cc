@@ -234,7 +234,6 @@ void ChangeStream::Acknowledge(Lsn durable) {
 }
 
 Lsn ChangeStream::source_lsn() const { return Lsn(state_->source_lsn.load()); }
-int ChangeStream::server_version() const { return state_->connection.server_version(); }
 
 std::optional<std::string_view> ChunkReader::Next() {
   if (rest_.empty()) return std::nullopt;

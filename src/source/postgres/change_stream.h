@@ -58,7 +58,6 @@ class ChangeStream {
 
   /// The source's write position as last heard.
   base::Lsn source_lsn() const;
-  int server_version() const;
 
  private:
   struct State;
