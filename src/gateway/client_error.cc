@@ -88,7 +88,7 @@ void TranslateForClient(wire::ErrorFields& error, const RewrittenStatement& stat
   const std::string_view text = error.Find('P');
   int position = 0;
   std::from_chars(text.data(), text.data() + text.size(), position);
-  if (position > 0) position = statement.positions.ToClient(position);
+  if (position > 0) position = statement.positions->ToClient(position);
   error.Set('P', position > 0 ? fmt::format("{}", position) : "");
 }
 

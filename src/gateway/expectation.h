@@ -36,6 +36,7 @@ struct Expectation {
     kClient,
     kInquiry,  // the names of a held statement are being looked up
     kSettle,   // a publish in flight is let finish; an error goes to the client
+    kReparse,  // a statement is parsed anew before a Bind; an error goes to the client
     kRefusal,  // a statement that must fail: `refusal` is shown in place of its error
   };
 

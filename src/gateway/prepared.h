@@ -1,9 +1,10 @@
-// The session's prepared statements and portals whose text the gateway rewrote, by the names the
-// client gave them. Statements that pass unchanged are not kept. One thread.
+// The session's prepared statements and portals whose text the gateway rewrote, or might have to,
+// by the names the client gave them. One thread.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,10 +14,14 @@
 namespace tidemark::gateway {
 
 struct RewrittenStatement {
-  rewrite::PositionMap positions;
+  std::optional<rewrite::PositionMap> positions;  // nullopt: it passed as it came
   bool settles = false;
   std::vector<size_t> hidden_results;  // of a simple query, see rewrite::Rewritten
   int instant_position = 0;
+  /// What the session was pinned to when it was written, see Inquiry::pin().
+  std::string pin = {};
+  /// The client's Parse message, whole: to be written anew once the pin is another one.
+  std::string client_parse = {};
 };
 
 class Prepared {
@@ -31,7 +36,7 @@ class Prepared {
   };
   using ChangePointer = std::shared_ptr<const Change>;
 
-  /// A Parse was sent; nullptr when its text was not rewritten.
+  /// A Parse was sent; nullptr when its text was not rewritten and no pin can be in the way.
   ChangePointer OnParse(std::string_view name, Statement statement);
   /// A Bind was sent; FindPortal() then tells what the portal runs.
   ChangePointer OnBind(std::string_view portal, std::string_view name);

@@ -20,6 +20,9 @@ class ScriptedServer {
   bool tidemark = true;
   /// What tidemark.resolve says of every name, and the volatile function it finds.
   std::string kind = "versioned", volatile_function;
+  /// The session's pin, as tidemark.await_pin says it; the probe tells it from the start.
+  std::string pin;
+  bool superuser = false, reader = false;
   /// The how-manieth message that can fail does, counted from 1; 0 = none.
   int fails_at = 0;
   wire::ErrorFields failure{{{'S', "ERROR"}, {'V', "ERROR"}, {'C', "XX000"}, {'M', "it failed"}}};
@@ -149,18 +152,35 @@ class ScriptedServer {
       wire::WriteMessage(out, 'G', std::string_view("\0\0\0", 3));
       return true;
     }
+    if (has("set tidemark.as_of")) pin = "pinned";
+    if (has("reset tidemark.as_of")) pin.clear();
     if (text == "begin") status_ = 'T';
     if (text == "rollback") status_ = 'I';
     std::vector<std::vector<std::optional<std::string_view>>> rows = {{"1"}};
-    if (has("to_regprocedure")) rows = {{tidemark ? "t" : "f"}};
+    if (has("to_regprocedure")) {
+      rows = {{tidemark ? "t" : "f", pin.empty() ? "f" : "t", reader ? "t" : "f",
+               superuser ? "t" : "f"}};
+    }
+    if (has("tidemark.await_pin")) rows = {{pin}};
+    std::string prepared;
+    if (const size_t at = text.find("s.name = '"); at != std::string_view::npos) {
+      const std::string_view name = text.substr(at + 10);
+      prepared = statements_[std::string(name.substr(0, name.find('\'')))];
+      rows = {{prepared, ""}};
+    }
     if (has("FROM tidemark.resolve")) {
       rows.clear();
-      // One name more than there are commas in the first array.
-      const std::string_view names = text.substr(0, text.find("::"));
-      const auto commas =
-          std::count(names.begin() + static_cast<long>(names.find("ARRAY")), names.end(), ',');
+      if (has("resolve_pinned")) rows.push_back({"0", "", "", pin, ""});
+      // One name more than there are commas in the first array, unless it is empty.
+      std::string_view names = text.substr(text.find("ARRAY["));
+      names = names.substr(0, names.find("]::"));
+      const auto commas = names == "ARRAY[" ? -1 : std::count(names.begin(), names.end(), ',');
       for (long i = 0; i <= commas; ++i) {
         rows.push_back({"1", kind, "public", "t", volatile_function});
+        if (!pin.empty()) {
+          rows.back().push_back("42");
+          rows.back().push_back(std::nullopt);
+        }
       }
     }
     if (has("::pg_catalog.text") && !has("FROM tidemark.resolve"))

@@ -1,11 +1,12 @@
 // One client's conversation with the store: bytes in, steps out. Holds no socket and never waits.
 // Everything passes unchanged, authentication included, except statements with temporal clauses:
 // those are held while hidden messages on the same session learn what their names mean, and go on
-// rewritten. One thread. Manual: "Message Flow".
+// rewritten. The ReadyForQuery that ends start-up is held back until the session has been probed.
+// One thread. Manual: "Message Flow".
 //
 //               Query/Parse that may concern us              inquiry over: the statement goes on
 //   passing ──────────────────────────────────► inquiring ─────────────────────────────────►
-//   passing
+//   passing     (also a Bind, once the session may be pinned; and after start-up, to probe)
 //      │                                            │ error for a hidden message: it becomes the
 //      │ bytes that are not protocol 3              │ answer to the client's statement
 //      ▼                                            │ error for an earlier message: the server
@@ -36,6 +37,8 @@ class Session {
     /// Query and Parse messages up to this size are held whole and may be rewritten. Longer ones
     /// stream through as they are: their temporal clauses get PostgreSQL's syntax error.
     size_t text_bytes_max = size_t{64} << 20;
+    /// Whether the store's superusers are served; refused with 28000 otherwise.
+    bool superusers = true;
   };
   Session() : Session(Options()) {}
   explicit Session(const Options& options) : options_(options) {}
@@ -65,24 +68,32 @@ class Session {
   void CutFrontend(std::string_view bytes, std::string& to_backend);
   size_t FrontendNeed(const wire::MessageHeader& header) const;
   void OnFrontendMessage(const Piece& piece, Run& to_backend);
-  void OnNames(const Piece& piece, Run& to_backend);
+  void OnNames(const Piece& piece);
+  bool OnBind(const Piece& piece, Run& to_backend);
+  void SendBind(std::string_view message, std::string& to_backend);
   bool Inquire(const Piece& piece, std::string& to_backend);
-  void OnTextPassed(std::string_view message);
+  void OnTextPassed(std::string_view message, const std::string* pin = nullptr);
 
   // session_hidden.cc: what the gateway itself says to the store
   void Advance(std::string& to_backend);
   void SendInquiry(std::string& to_backend);
   void SendHidden(std::string& out, std::string_view name, std::string_view sql,
                   Expectation::Asker asker);
-  void SendHeld(std::string& to_backend);
-  void SendRewritten(rewrite::Rewritten rewritten, std::string& to_backend);
+  void Probe(std::string& to_backend);
+  void OnProbed(const Inquiry& over, std::string& to_client, std::string& to_backend);
+  void LearnPin(const Inquiry& over);
+  void SendHeld(const Inquiry& over, std::string& to_backend);
+  void SendHeldBind(Inquiry& over, std::string& to_backend);
+  void SendRewritten(Inquiry& over, std::string& to_backend);
   void SendRefusal(const base::Error& error, std::string& to_backend);
+  void DropHeld();
 
   // session_backend.cc: what the store answers
   void CutBackend(std::string_view bytes, Steps& steps);
   size_t BackendNeed(const wire::MessageHeader& header);
   void OnBackendMessage(const Piece& piece, Run& to_client, std::string& to_backend);
   bool Show(const Piece& piece, const Expectation* head, Run& to_client) const;
+  bool IsProbeError(const Piece& piece, const Expectation& head) const;
   bool ShowError(const Piece& piece, const Expectation* head, Run& to_client) const;
   void GoOpaque(Steps& steps);
 
@@ -92,9 +103,16 @@ class Session {
   Prepared prepared_;
   Inquiry::Store store_ = Inquiry::Store::kUnknown;
   rewrite::Scope scope_;
+  SqlPreparedNames prepared_names_;
   bool prepared_in_sql_ = false;  // SQL's PREPARE may have named a statement that settles
+  bool is_reader_ = false;        // its role may only read
+  bool begins_pinned_ = false;    // what RESET returns to is a pin
+  bool idle_when_asked_ = false;  // no transaction was open, and nothing under way
+  char status_ = 'I';             // of the last ReadyForQuery
+  std::string unnamed_parse_;     // the unnamed statement as the client wrote it, if it passed
   std::optional<Inquiry> inquiry_;
   std::string held_;           // the message that the inquiry is about
+  bool drops_frontend_ = false;  // the rest of the client's message at hand goes nowhere
   bool shows_backend_ = true;  // whether the rest of the store's message at hand goes to the client
   bool opaque_ = false;
 };

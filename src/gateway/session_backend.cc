@@ -50,6 +50,7 @@ void Session::CutBackend(std::string_view bytes, Steps& steps) {
 }
 
 size_t Session::BackendNeed(const wire::MessageHeader& header) {
+  if (header.type == wire::ReadyForQuery::kType) return header.body_bytes;
   const Expectation* head = expected_.Head();
   const bool whole = header.type == wire::ErrorFields::kErrorType ||
                      (header.type == wire::ErrorFields::kNoticeType && head && head->statement);
@@ -61,26 +62,35 @@ size_t Session::BackendNeed(const wire::MessageHeader& header) {
 void Session::OnBackendMessage(const Piece& piece, Run& to_client, std::string& to_backend) {
   const char type = piece.header.type;
   Expectation* head = expected_.Head();
-  shows_backend_ = Show(piece, head, to_client);
+  const bool started = type == wire::ReadyForQuery::kType && head && head->kind == Kind::kStartup;
+  shows_backend_ = !started && Show(piece, head, to_client);
   if (IsAsynchronous(type)) return;
 
   const bool asked = inquiry_ && head && head->asker == Asker::kInquiry;
+  if (type == wire::ReadyForQuery::kType) status_ = wire::ReadyForQuery::Read(piece.body()).status;
   if (asked && type == wire::DataRow::kType) inquiry_->OnRow(wire::DataRow::Read(piece.body()));
-  if (asked && type == wire::ErrorFields::kErrorType) {
+  if (asked && type == wire::ErrorFields::kErrorType && !inquiry_->is_probe()) {
     // The client's statement has its answer; so the ReadyForQuery after it is the client's too.
     head->asker = Asker::kClient;
     inquiry_.reset();
-    held_ = {};
+    DropHeld();
   }
   const auto received = expected_.OnResponse(type);
   for (const auto& change : received.undone) prepared_.Undo(*change);
+  if (started) return Probe(to_backend);
   if (!inquiry_) return;
   if (received.inquiry_answered) {
     inquiry_->OnAnswered();
+    if (inquiry_->is_probe()) {
+      const Inquiry over = std::move(*inquiry_);
+      inquiry_.reset();
+      return OnProbed(over, to_client.Write(), to_backend);
+    }
     Advance(to_backend);
   } else if (received.inquiry_dropped) {
+    const Inquiry dropped = std::move(*inquiry_);
     inquiry_.reset();
-    SendHeld(to_backend);
+    SendHeld(dropped, to_backend);
   }
 }
 
@@ -89,27 +99,41 @@ bool Session::Show(const Piece& piece, const Expectation* head, Run& to_client) 
   const char type = piece.header.type;
   const bool error =
       type == wire::ErrorFields::kErrorType || type == wire::ErrorFields::kNoticeType;
+  if (error && head && IsProbeError(piece, *head)) return false;
   if (error && head && IsWhole(piece) && ShowError(piece, head, to_client)) return true;
-  const bool ours =
-      head && (head->asker == Asker::kInquiry || head->asker == Asker::kSettle ||
-               (head->HidesResult() && type != wire::ReadyForQuery::kType));
+  const bool ours = head && (head->asker == Asker::kInquiry || head->asker == Asker::kSettle ||
+                             head->asker == Asker::kReparse ||
+                             (head->HidesResult() && type != wire::ReadyForQuery::kType));
   const bool hidden = ours && !IsAsynchronous(type) && type != wire::ErrorFields::kErrorType;
   if (!hidden) to_client.Pass(piece.bytes);
   return !hidden;
+}
+
+// What the store is will be asked again; a connection that ends is the client's business.
+bool Session::IsProbeError(const Piece& piece, const Expectation& head) const {
+  if (!inquiry_ || !inquiry_->is_probe() || head.asker != Asker::kInquiry || !IsWhole(piece)) {
+    return false;
+  }
+  try {
+    return !wire::ErrorFields::Read(piece.body()).EndsConnection();
+  } catch (const base::Error&) {
+    return false;
+  }
 }
 
 // False when it goes to the client as it came.
 bool Session::ShowError(const Piece& piece, const Expectation* head, Run& to_client) const {
   const char type = piece.header.type;
   if (head->asker == Asker::kSettle) return false;
-  if (head->asker == Asker::kClient && !head->statement) return false;
+  const bool rewritten = head->statement && head->statement->positions;
+  if (!rewritten && (head->asker == Asker::kClient || head->asker == Asker::kReparse)) return false;
   wire::ErrorFields fields;
   try {
     fields = wire::ErrorFields::Read(piece.body());
   } catch (const base::Error&) {
     return false;  // malformed: the client may make of it what it can
   }
-  if (head->statement) {
+  if (rewritten) {
     TranslateForClient(fields, *head->statement);
   } else if (type == wire::ErrorFields::kNoticeType || fields.EndsConnection()) {
     return false;

@@ -1,6 +1,7 @@
 // Session, what the client sends: everything passes; texts are looked at for temporal clauses, and
 // each message that the store answers leaves its expectation.
 #include "gateway/session.h"
+#include "rewrite/read_only.h"
 
 namespace tidemark::gateway {
 namespace {
@@ -28,8 +29,9 @@ void Session::CutFrontend(std::string_view bytes, std::string& to_backend) {
           [this](const wire::MessageHeader& header) { return FrontendNeed(header); });
       if (!piece) break;
       if (piece->first) {
+        drops_frontend_ = false;
         OnFrontendMessage(*piece, run);
-      } else {
+      } else if (!drops_frontend_) {
         run.Pass(piece->bytes);
       }
     }
@@ -47,12 +49,13 @@ size_t Session::FrontendNeed(const wire::MessageHeader& header) const {
     case wire::Query::kType:
     case wire::Parse::kType:
       if (store_ == Inquiry::Store::kForeign) return 0;
-      return header.body_bytes <= options_.text_bytes_max ? header.body_bytes : 0;
+      // A pinned session must not pass unread what would read the latest.
+      return header.body_bytes <= options_.text_bytes_max || scope_.pins ? header.body_bytes : 0;
     case wire::Bind::kType:
     case wire::Execute::kType:
     case 'D':
     case 'C':
-      return prepared_.empty() && !prepared_in_sql_ ? 0 : kNamesBytesMax;
+      return prepared_.empty() && !prepared_in_sql_ && !scope_.pins ? 0 : kNamesBytesMax;
     default:
       return 0;
   }
@@ -69,15 +72,19 @@ void Session::OnFrontendMessage(const Piece& piece, Run& to_backend) {
       OnTextPassed(piece.bytes);
       break;
     case wire::Bind::kType:
+      if (OnBind(piece, to_backend)) return;
+      SendBind(piece.bytes, to_backend.Write());
+      return;
     case wire::Execute::kType:
     case 'D':
     case 'C':
-      OnNames(piece, to_backend);
+      OnNames(piece);
       break;
     case wire::kSync:
       expected_.Sent({.kind = Kind::kSync});
       break;
     case wire::kFunctionCall:
+      scope_.pins = scope_.pins || store_ != Inquiry::Store::kForeign;  // it may be set_config()
       expected_.Sent({.kind = Kind::kFunctionCall});
       break;
     case wire::kCopyDone:
@@ -90,7 +97,7 @@ void Session::OnFrontendMessage(const Piece& piece, Run& to_backend) {
   to_backend.Pass(piece.bytes);
 }
 
-void Session::OnNames(const Piece& piece, Run& to_backend) {
+void Session::OnNames(const Piece& piece) {
   const std::string_view body = piece.body();
   const bool known = (!prepared_.empty() || prepared_in_sql_) && !expected_.deaf();
   const char kind = body.empty() ? 'S' : body[0];
@@ -98,20 +105,6 @@ void Session::OnNames(const Piece& piece, Run& to_backend) {
   Prepared::Statement statement;
   Prepared::ChangePointer change;
   switch (piece.header.type) {
-    case wire::Bind::kType: {
-      const auto names = known ? wire::BindNames::Read(body) : std::nullopt;
-      if (names) {
-        statement = prepared_.FindStatement(names->statement);
-        change = prepared_.OnBind(names->portal, names->statement);
-      }
-      // A name that SQL's PREPARE gave is unknown to us.
-      const bool from_sql = names && !statement && prepared_in_sql_ && !names->statement.empty();
-      if (from_sql || (statement && statement->settles)) {
-        SendHidden(to_backend.Write(), "tidemark$settle", kSettleSql, Expectation::Asker::kSettle);
-      }
-      return expected_.Sent(
-          {.kind = Kind::kBind, .statement = std::move(statement), .change = std::move(change)});
-    }
     case wire::Execute::kType:
       if (known) statement = prepared_.FindPortal(FirstName(body));
       return expected_.Sent({.kind = Kind::kExecute, .statement = std::move(statement)});
@@ -126,14 +119,70 @@ void Session::OnNames(const Piece& piece, Run& to_backend) {
   }
 }
 
+// True when the Bind is held: the session may be pinned to something else than when its statement
+// was parsed.
+bool Session::OnBind(const Piece& piece, Run& to_backend) {
+  if (store_ == Inquiry::Store::kForeign || expected_.deaf()) return false;
+  const auto names = wire::BindNames::Read(piece.body());
+  if (!names) return false;  // malformed, or a name so long that the server cuts it short
+  const Prepared::Statement statement = prepared_.FindStatement(names->statement);
+  if (!scope_.pins && (!statement || statement->pin.empty())) return false;
+  std::string parse = statement ? statement->client_parse : std::string();
+  if (!statement && names->statement.empty()) parse = unnamed_parse_;
+  std::string text;
+  if (!parse.empty()) {
+    text = wire::Parse::Read(std::string_view(parse).substr(wire::MessageHeader::kBytes)).text;
+  }
+  inquiry_ = Inquiry::ForBind(names->statement, statement ? statement->pin : std::string(),
+                              std::move(text),
+                              {.protocol = Inquiry::Protocol::kExtended,
+                               .store = Inquiry::Store::kTidemark,
+                               .scope = {.executes = scope_.executes, .pins = true}});
+  held_ = piece.bytes;
+  Advance(to_backend.Write());
+  return true;
+}
+
+// The Bind goes on, after a settling if what it runs needs one.
+void Session::SendBind(std::string_view message, std::string& to_backend) {
+  Prepared::Statement statement;
+  Prepared::ChangePointer change;
+  if ((!prepared_.empty() || prepared_in_sql_) && !expected_.deaf()) {
+    const auto names = wire::BindNames::Read(message.substr(wire::MessageHeader::kBytes));
+    if (names) {
+      statement = prepared_.FindStatement(names->statement);
+      change = prepared_.OnBind(names->portal, names->statement);
+    }
+    // A name that SQL's PREPARE gave is unknown to us.
+    const bool from_sql = names && !statement && prepared_in_sql_ && !names->statement.empty();
+    if (from_sql || (statement && statement->settles)) {
+      SendHidden(to_backend, "tidemark$settle", kSettleSql, Expectation::Asker::kSettle);
+    }
+  }
+  expected_.Sent(
+      {.kind = Kind::kBind, .statement = std::move(statement), .change = std::move(change)});
+  to_backend += message;
+}
+
 // True when the message is held or has been dealt with.
 bool Session::Inquire(const Piece& piece, std::string& to_backend) {
   try {
     const bool simple = piece.header.type == wire::Query::kType;
     const std::string_view text =
         simple ? wire::Query::Read(piece.body()).text : wire::Parse::Read(piece.body()).text;
+    if (is_reader_) {
+      if (const auto error = rewrite::LeavesReadOnly(text)) {
+        held_ = piece.bytes;
+        SendRefusal(*error, to_backend);
+        return true;
+      }
+    }
+    scope_.pins = scope_.pins || rewrite::MayPin(text);
     inquiry_ = Inquiry::Open(
-        text, simple ? Inquiry::Protocol::kSimple : Inquiry::Protocol::kExtended, store_, scope_);
+        text, {.protocol = simple ? Inquiry::Protocol::kSimple : Inquiry::Protocol::kExtended,
+               .store = store_,
+               .scope = scope_,
+               .prepared = &prepared_names_});
   } catch (const base::Error&) {
     return false;  // malformed: the server says so
   }
@@ -143,15 +192,28 @@ bool Session::Inquire(const Piece& piece, std::string& to_backend) {
   return true;
 }
 
-// The beginning of a Query or Parse message that goes to the store unchanged.
-void Session::OnTextPassed(std::string_view message) {
+// The beginning of a Query or Parse message that goes to the store unchanged. `pin`: what the session
+// is known to be pinned to, if that was asked.
+void Session::OnTextPassed(std::string_view message, const std::string* pin) {
   const bool simple = message[0] == wire::Query::kType;
   Prepared::ChangePointer change;
-  if (!prepared_.empty() && !expected_.deaf()) {
+  if (!expected_.deaf()) {
     if (simple) {
-      prepared_.OnQuery();
+      if (!prepared_.empty()) prepared_.OnQuery();
+      unnamed_parse_.clear();
     } else {
-      change = prepared_.OnParse(FirstName(message.substr(wire::MessageHeader::kBytes)), nullptr);
+      const std::string_view name = FirstName(message.substr(wire::MessageHeader::kBytes));
+      // One too long to be held is not kept either.
+      const auto header = wire::ReadHeader(message);
+      const bool is_whole = message.size() == wire::MessageHeader::kBytes + header->body_bytes;
+      const std::string_view whole = is_whole ? message : std::string_view();
+      Prepared::Statement statement;
+      if (is_whole && scope_.pins && store_ == Inquiry::Store::kTidemark) {
+        statement = std::make_shared<const RewrittenStatement>(RewrittenStatement{
+            .pin = pin ? *pin : std::string(), .client_parse = std::string(whole)});
+      }
+      if (!prepared_.empty() || statement) change = prepared_.OnParse(name, std::move(statement));
+      if (name.empty() && store_ != Inquiry::Store::kForeign) unnamed_parse_ = whole;
     }
   }
   expected_.Sent({.kind = simple ? Kind::kQuery : Kind::kParse, .change = std::move(change)});

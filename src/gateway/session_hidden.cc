@@ -1,5 +1,7 @@
 // Session, what the gateway itself says to the store: an inquiry's questions, the settling before a
 // Bind, and what becomes of the held statement. The client sees none of the answers.
+#include <utility>
+
 #include "gateway/session.h"
 
 namespace tidemark::gateway {
@@ -13,18 +15,55 @@ constexpr std::string_view kRefusedText = "tidemark refuses this statement";
 
 }  // namespace
 
+// After start-up: what the store is, and whether the session begins with a pin.
+void Session::Probe(std::string& to_backend) {
+  inquiry_ = Inquiry::Probe();
+  SendInquiry(to_backend);
+}
+
 // The inquiry has its next question, or is over.
 void Session::Advance(std::string& to_backend) {
   if (!inquiry_->sql().empty()) return SendInquiry(to_backend);
   Inquiry over = std::move(*inquiry_);
   inquiry_.reset();
   store_ = over.store();
+  LearnPin(over);
   if (over.refusal()) return SendRefusal(*over.refusal(), to_backend);
-  if (over.rewritten()) return SendRewritten(std::move(*over.rewritten()), to_backend);
-  SendHeld(to_backend);
+  if (held_[0] == wire::Bind::kType) return SendHeldBind(over, to_backend);
+  if (over.rewritten()) return SendRewritten(over, to_backend);
+  SendHeld(over, to_backend);
+}
+
+// The start-up is over: the client hears so now, unless its role is not served.
+void Session::OnProbed(const Inquiry& over, std::string& to_client, std::string& to_backend) {
+  store_ = over.store();
+  LearnPin(over);
+  if (!over.is_superuser() || options_.superusers) {
+    return wire::ReadyForQuery{status_}.Write(to_client);
+  }
+  wire::ErrorFields::From(
+      base::Error(base::kInvalidAuthorization, "superusers are not served here")
+          .Hint("Connect to the store itself, or set superusers: true for the gateway."),
+      "FATAL")
+      .Write(to_client);
+  wire::WriteMessage(to_backend, wire::kTerminate);
+}
+
+// A session that is not pinned while it is idle stays so until a statement may pin it.
+void Session::LearnPin(const Inquiry& over) {
+  is_reader_ = is_reader_ || over.is_reader();
+  begins_pinned_ = begins_pinned_ || over.began_pinned();
+  if (store_ == Inquiry::Store::kForeign) {
+    scope_.pins = false;
+  } else if (begins_pinned_ || (over.is_probe() && store_ == Inquiry::Store::kUnknown)) {
+    scope_.pins = true;
+  } else if (over.knows_pin() && over.pin().empty() && idle_when_asked_) {
+    scope_.pins = rewrite::MayPin(over.text());
+  }
 }
 
 void Session::SendInquiry(std::string& to_backend) {
+  idle_when_asked_ = status_ == 'I' && expected_.empty();
   if (inquiry_->protocol() == Inquiry::Protocol::kSimple) {
     wire::Query{inquiry_->sql()}.Write(to_backend);
     expected_.Sent({.kind = Kind::kQuery, .asker = Asker::kInquiry, .last = true});
@@ -50,30 +89,82 @@ void Session::SendHidden(std::string& out, std::string_view name, std::string_vi
   expected_.Sent({.kind = Kind::kClose, .asker = asker, .last = true});
 }
 
-void Session::SendHeld(std::string& to_backend) {
-  OnTextPassed(held_);
-  to_backend += held_;
-  held_ = {};
+// The held message goes on as it came.
+void Session::SendHeld(const Inquiry& over, std::string& to_backend) {
+  const std::string held = std::exchange(held_, {});
+  if (held[0] == wire::Bind::kType) return SendBind(held, to_backend);
+  OnTextPassed(held, over.knows_pin() ? &over.pin() : nullptr);
+  to_backend += held;
 }
 
-void Session::SendRewritten(rewrite::Rewritten rewritten, std::string& to_backend) {
-  const std::string held = std::move(held_);
-  held_.clear();
+// The statement that the Bind names was parsed for another pin: it is parsed anew before it. Portals
+// that were bound before keep what they had.
+void Session::SendHeldBind(Inquiry& over, std::string& to_backend) {
+  const auto names =
+      *wire::BindNames::Read(std::string_view(held_).substr(wire::MessageHeader::kBytes));
+  const Prepared::Statement before = prepared_.FindStatement(names.statement);
+  auto& rewritten = over.rewritten();
+  const bool as_it_was = (!rewritten || rewritten->sql == over.text()) && !(before && before->positions);
+  if (!over.reparses() || as_it_was) {
+    const std::string held = std::exchange(held_, {});
+    return SendBind(held, to_backend);
+  }
+  RewrittenStatement parsed{.pin = over.pin()};
+  if (before && !before->client_parse.empty()) {
+    parsed.client_parse = before->client_parse;
+  } else if (names.statement.empty()) {
+    parsed.client_parse = unnamed_parse_;
+  } else {
+    wire::Parse{names.statement, over.text(), over.parameter_types()}.Write(parsed.client_parse);
+  }
+  wire::Parse parse = wire::Parse::Read(
+      std::string_view(parsed.client_parse).substr(wire::MessageHeader::kBytes));
+  if (rewritten) {
+    parse.text = rewritten->sql;
+    parsed.positions = rewritten->positions;
+    parsed.settles = rewritten->settles;
+    parsed.instant_position = rewritten->instant_position;
+  }
+  wire::Naming{'S', names.statement}.WriteClose(to_backend);
+  parse.Write(to_backend);
+  // Should the store refuse it, it has no such statement, and the next Bind tries again.
+  prepared_.OnParse(names.statement,
+                    std::make_shared<const RewrittenStatement>(RewrittenStatement{
+                        .pin = "lost", .client_parse = parsed.client_parse}));
+  auto statement = std::make_shared<const RewrittenStatement>(std::move(parsed));
+  expected_.Sent({.kind = Kind::kClose, .asker = Asker::kReparse});
+  expected_.Sent({.kind = Kind::kParse,
+                  .asker = Asker::kReparse,
+                  .statement = statement,
+                  .change = prepared_.OnParse(names.statement, statement)});
+  const std::string held = std::exchange(held_, {});
+  SendBind(held, to_backend);
+}
+
+void Session::SendRewritten(Inquiry& over, std::string& to_backend) {
+  rewrite::Rewritten& rewritten = *over.rewritten();
+  const std::string held = std::exchange(held_, {});
   const std::string_view body = std::string_view(held).substr(wire::MessageHeader::kBytes);
   prepared_in_sql_ = prepared_in_sql_ || rewritten.prepares_settling;
   scope_.executes = scope_.executes || rewritten.prepares_settling;
-  auto statement = std::make_shared<const RewrittenStatement>(RewrittenStatement{
+  for (auto& [name, prepared] : over.prepares()) prepared_names_[name] = prepared;
+  RewrittenStatement kept{
       .positions = std::move(rewritten.positions),
       .settles = rewritten.settles,
       .hidden_results = std::move(rewritten.hidden_results),
       .instant_position = rewritten.instant_position,
-  });
+      .pin = over.pin(),
+  };
   if (held[0] == wire::Query::kType) {
     wire::Query{rewritten.sql}.Write(to_backend);
     prepared_.OnQuery();
-    expected_.Sent({.kind = Kind::kQuery, .statement = std::move(statement)});
+    unnamed_parse_.clear();
+    expected_.Sent({.kind = Kind::kQuery,
+                    .statement = std::make_shared<const RewrittenStatement>(std::move(kept))});
     return;
   }
+  kept.client_parse = held;
+  auto statement = std::make_shared<const RewrittenStatement>(std::move(kept));
   wire::Parse parse = wire::Parse::Read(body);
   auto change = prepared_.OnParse(parse.statement, statement);
   // SQL's EXECUTE reaches it too.
@@ -87,20 +178,29 @@ void Session::SendRewritten(rewrite::Rewritten rewritten, std::string& to_backen
 // The failure happens at the server, so that the transaction, and in the extended protocol what
 // follows up to the Sync, fares as after any other error; the client is shown ours in its place.
 void Session::SendRefusal(const base::Error& error, std::string& to_backend) {
-  const std::string held = std::move(held_);
-  held_.clear();
   auto refusal = std::make_shared<const wire::ErrorFields>(wire::ErrorFields::From(error, "ERROR"));
-  const bool simple = held[0] == wire::Query::kType;
+  const bool simple = held_[0] == wire::Query::kType;
   if (simple) {
     wire::Query{kRefusedText}.Write(to_backend);
     prepared_.OnQuery();
+  } else if (held_[0] == wire::Bind::kType) {
+    wire::Parse{"tidemark$refused", kRefusedText, {}}.Write(to_backend);
   } else {
-    const std::string_view body = std::string_view(held).substr(wire::MessageHeader::kBytes);
+    const std::string_view body = std::string_view(held_).substr(wire::MessageHeader::kBytes);
     wire::Parse{wire::Parse::Read(body).statement, kRefusedText, {}}.Write(to_backend);
   }
+  DropHeld();
   expected_.Sent({.kind = simple ? Kind::kQuery : Kind::kParse,
                   .asker = Asker::kRefusal,
                   .refusal = std::move(refusal)});
+}
+
+// Of a long Bind, only the beginning is held: the rest is yet to come.
+void Session::DropHeld() {
+  if (held_.empty()) return;
+  const auto header = wire::ReadHeader(held_);
+  drops_frontend_ = held_.size() < wire::MessageHeader::kBytes + header->body_bytes;
+  held_ = {};
 }
 
 }  // namespace tidemark::gateway

@@ -17,8 +17,10 @@ class Binder {
          const std::vector<Clause>& clauses)
       : sql_(sql), tokens_(tokens), range_(range), clauses_(clauses) {}
 
-  std::optional<BoundClause> Bind(const TableReference& table) {
-    BoundClause bound{.table = table, .clause = {}};
+  /// `clause` is filled in only if one stands on the table.
+  BoundClause Bind(const TableReference& table) {
+    BoundClause bound;
+    bound.table = table;
     taken_.reset();
     at_ = tokens_.IndexAt(table.offset);
     size_t begin = at_;
@@ -26,10 +28,14 @@ class Binder {
     bound.name = {table.offset, End()};
     const bool bracket = begin >= range_.begin + 2 && tokens_.IsPunctuation(begin - 1, '(') &&
                          tokens_.IsWord(begin - 2, "only");
-    if (bracket) begin -= 2;
-    if (!bracket && begin > range_.begin && tokens_.IsWord(begin - 1, "only")) --begin;
+    if (bracket) {
+      bound.only = {At(begin - 2), At(begin - 1)};
+      begin -= 2;
+    } else if (begin > range_.begin && tokens_.IsWord(begin - 1, "only")) {
+      bound.only = {At(--begin)};
+    }
     TakeClauses();
-    if (bracket && tokens_.IsPunctuation(at_, ')')) ++at_;
+    if (bracket && tokens_.IsPunctuation(at_, ')')) bound.only.push_back(At(at_++));
     if (tokens_.IsPunctuation(at_, '*')) ++at_;
     TakeClauses();
     if (table.has_alias) {
@@ -38,17 +44,20 @@ class Binder {
       bound.alias = {tokens_[alias].begin, End()};
     }
     TakeClauses();
-    if (!taken_) return std::nullopt;
-    bound.clause = clauses_[*taken_];
+    if (table.sample_offset) bound.sample = TakeSample();
+    if (taken_) bound.clause = clauses_[*taken_];
     bound.whole = {tokens_[begin].begin, End()};
     if (begin > range_.begin && tokens_.IsWord(begin - 1, "table")) {
-      bound.table_command = {tokens_[begin - 1].begin, tokens_[begin - 1].end};
+      bound.table_command = At(begin - 1);
     }
     return bound;
   }
+  /// Whether the table last bound carries a clause.
+  bool took_clause() const { return taken_.has_value(); }
 
  private:
   size_t End() const { return tokens_[at_ - 1].end; }
+  Bytes At(size_t token) const { return {tokens_[token].begin, tokens_[token].end}; }
 
   void PassName(size_t parts) {
     at_ = tokens_.PastName(at_);
@@ -61,6 +70,26 @@ class Binder {
     at_ = std::min(tokens_.PastName(at_), range_.end);
     if (!tokens_.IsPunctuation(at_, '(')) return;
     if (const auto past = tokens_.PastBracket(at_, range_.end)) at_ = *past;
+  }
+
+  /// What stands between the brackets at `at_`, which is moved past them.
+  Bytes TakeBracket() {
+    const size_t open = at_;
+    at_ = tokens_.PastBracket(open, range_.end).value_or(range_.end);
+    return {tokens_[open].end, tokens_[at_ - 1].begin};
+  }
+
+  std::optional<BoundTable::Sample> TakeSample() {
+    if (!tokens_.IsWord(at_, "tablesample")) return std::nullopt;
+    BoundTable::Sample sample{.method = tokens_.Text(at_ + 1), .arguments = {}, .seed = {}};
+    at_ += 2;
+    for (; tokens_.IsPunctuation(at_, '.'); at_ += 2) sample.method = tokens_.Text(at_ + 1);
+    sample.arguments = TakeBracket();
+    if (tokens_.IsWord(at_, "repeatable")) {
+      ++at_;
+      sample.seed = TakeBracket();
+    }
+    return sample;
   }
 
   void TakeClauses() {
@@ -153,10 +182,10 @@ std::vector<BoundClause> BindClauses(std::string_view sql, const TokenList& toke
   std::vector<BoundClause> bound;
   std::vector<std::optional<size_t>> bound_of(references.tables.size());
   for (size_t i = 0; i < references.tables.size(); ++i) {
-    if (auto clause = binder.Bind(references.tables[i])) {
-      bound_of[i] = bound.size();
-      bound.push_back(std::move(*clause));
-    }
+    auto clause = binder.Bind(references.tables[i]);
+    if (!binder.took_clause()) continue;
+    bound_of[i] = bound.size();
+    bound.push_back(std::move(clause));
   }
   for (const Clause& clause : clauses) {
     const auto stands = [&](const BoundClause& b) {
@@ -172,6 +201,20 @@ std::vector<BoundClause> BindClauses(std::string_view sql, const TokenList& toke
     }
   }
   std::ranges::sort(bound, {}, [](const BoundClause& b) { return b.whole.begin; });
+  return bound;
+}
+
+std::vector<BoundTable> BindTables(std::string_view sql, const TokenList& tokens,
+                                   StatementRange range, const std::vector<Clause>& clauses,
+                                   const References& references) {
+  Binder binder(sql, tokens, range, clauses);
+  std::vector<BoundTable> bound;
+  for (const TableReference& table : references.tables) {
+    if (!table.reads || table.is_cte) continue;
+    BoundTable here = binder.Bind(table);
+    if (!binder.took_clause()) bound.push_back(std::move(here));
+  }
+  std::ranges::sort(bound, {}, [](const BoundTable& b) { return b.whole.begin; });
   return bound;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -17,14 +18,31 @@ struct Bytes {
   bool empty() const { return begin == end; }
 };
 
-struct BoundClause {
+/// A table reference with the places of its parts in the text.
+struct BoundTable {
   TableReference table;
-  Clause clause;
-  Bytes whole;          // from ONLY or the name to the end of alias and clause
+  Bytes whole;          // from ONLY or the name to the end of alias, clause and TABLESAMPLE
   Bytes name;           // as written, with its schema
   Bytes alias;          // [AS] alias [(columns)], empty without
   Bytes table_command;  // the word TABLE of the TABLE command, empty without
+  std::vector<Bytes> only;  // ONLY and the brackets that belong to it
+  struct Sample {
+    std::string_view method;  // in the client's spelling
+    Bytes arguments;          // between the brackets
+    Bytes seed;               // of REPEATABLE, empty without
+  };
+  std::optional<Sample> sample;
 };
+
+struct BoundClause : BoundTable {
+  Clause clause;
+};
+
+/// The references that carry no clause and read a relation by its name (no CTE), in the order of
+/// the text.
+std::vector<BoundTable> BindTables(std::string_view sql, const TokenList& tokens,
+                                   StatementRange range, const std::vector<Clause>& clauses,
+                                   const References& references);
 
 /// In the order of the text. Throws 42601 for a clause on a target, two on one reference and one
 /// that follows no table; 0A000 for CTEs, sub-selects, functions, joins, TABLESAMPLE and row locks.

@@ -40,6 +40,41 @@ bool HasClauseWord(std::string_view sql) {
   return false;
 }
 
+/// `before`, the letter or sign `c` in either case, `after`, all in lower case, side by side.
+bool HasAround(std::string_view sql, char c, std::string_view before, std::string_view after) {
+  const char upper = c >= 'a' && c <= 'z' ? static_cast<char>(c - ('a' - 'A')) : c;
+  for (const char spelling : {c, upper}) {
+    for (size_t at = Find(sql, spelling, 0); at != std::string_view::npos;
+         at = Find(sql, spelling, at + 1)) {
+      if (at >= before.size() && StartsWith(sql.substr(at - before.size()), before) &&
+          StartsWith(sql.substr(at + 1), after)) {
+        return true;
+      }
+    }
+    if (upper == c) break;
+  }
+  return false;
+}
+
+/// ONLY with something behind it that can be a table. In FETCH FIRST … ROWS ONLY, READ ONLY and
+/// their like nothing of the kind follows.
+bool HasOnly(std::string_view sql) {
+  constexpr std::string_view kBlank = " \t\r\n\f\v";
+  for (size_t at = 0; at + 4 < sql.size(); ++at) {
+    at = sql.find_first_of("yY", at);
+    if (at == std::string_view::npos) return false;
+    if (at < 3 || !StartsWith(sql.substr(at - 3), "only") || at + 1 >= sql.size()) continue;
+    const size_t next = sql.find_first_not_of(kBlank, at + 1);
+    if (next == std::string_view::npos) return false;
+    if (sql[next] == ';' || sql[next] == ')' || sql[next] == ',') continue;
+    if (next > at + 1 || sql[next] == '(' || sql[next] == '"' || sql[next] == '/' ||
+        sql[next] == '-') {
+      return true;
+    }
+  }
+  return false;
+}
+
 bool HasWord(std::string_view sql, std::string_view lower_case) {
   for (size_t i = 0; i + lower_case.size() <= sql.size(); ++i) {
     if (StartsWith(sql.substr(i), lower_case)) return true;
@@ -47,14 +82,14 @@ bool HasWord(std::string_view sql, std::string_view lower_case) {
   return false;
 }
 
-/// Some statement starts with COPY. Every semicolon counts as the end of a statement, even one in
-/// a string; a comment at the start of a statement makes any "copy" count.
-bool StartsWithCopy(std::string_view sql) {
+/// Some statement starts with `lower_case`. Every semicolon counts as the end of a statement, even
+/// one in a string; a comment at the start of a statement makes any such word count.
+bool SomeStartsWith(std::string_view sql, std::string_view lower_case) {
   for (size_t at = 0; at != std::string_view::npos && at < sql.size();) {
     const size_t word = sql.find_first_not_of(" \t\r\n\f\v;", at);
     if (word == std::string_view::npos) return false;
-    if (sql[word] == '-' || sql[word] == '/') return HasWord(sql, "copy");
-    if (StartsWith(sql.substr(word), "copy")) return true;
+    if (sql[word] == '-' || sql[word] == '/') return HasWord(sql, lower_case);
+    if (StartsWith(sql.substr(word), lower_case)) return true;
     at = Find(sql, ';', word);
   }
   return false;
@@ -63,7 +98,15 @@ bool StartsWithCopy(std::string_view sql) {
 }  // namespace
 
 bool MayConcern(std::string_view sql, const Scope& scope) {
-  return HasClauseWord(sql) || StartsWithCopy(sql) || (scope.executes && HasWord(sql, "execute"));
+  return scope.pins || HasClauseWord(sql) || SomeStartsWith(sql, "copy") || HasOnly(sql) ||
+         (scope.executes && HasWord(sql, "execute"));
+}
+
+// U&"\0074idemark" is a spelling of the name too.
+bool MayPin(std::string_view sql) {
+  return HasAround(sql, 'k', "tidemar", "") || HasAround(sql, '_', "set", "config") ||
+         HasAround(sql, '_', "pg", "settings") || HasAround(sql, '&', "u", "") ||
+         SomeStartsWith(sql, "do") || SomeStartsWith(sql, "call");
 }
 
 }  // namespace tidemark::rewrite

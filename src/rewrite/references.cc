@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/identifier.h"
 #include "rewrite/syntax_tree.h"
 
 namespace tidemark::rewrite {
@@ -96,6 +97,9 @@ class Walk {
       Query(key, node);
     } else if (key == "ColumnRef") {
       AddColumn(node);
+    } else if (key == "FuncCall") {
+      AddCall(node);
+      return false;
     } else if (const std::string_view command = CommandOf(key); !command.empty()) {
       const std::string_view before = std::exchange(command_, command);
       Visit(node);
@@ -242,6 +246,16 @@ class Walk {
     column->offset += offset_;
     column->level = level_;
     found_.columns.push_back(std::move(*column));
+  }
+
+  void AddCall(const Json& call) {
+    std::string name;
+    for (const std::string& part : NamesOf(call.at("funcname"))) {
+      name += (name.empty() ? "" : ".") + base::QuoteIdentifier(part);
+    }
+    if (std::ranges::find(found_.calls, name) == found_.calls.end()) {
+      found_.calls.push_back(std::move(name));
+    }
   }
 
   void AddLock(const Json& clause, const std::vector<FromItem>& items) {

@@ -41,6 +41,7 @@ struct RowLock {
 
 struct References {
   std::vector<TableReference> tables;
+  std::vector<std::string> calls;  // names of functions, as parse_ident() reads them, each once
   std::vector<ColumnReference> columns;
   std::vector<RowLock> locks;
 };

@@ -1,53 +1,20 @@
-// From what Analyze found and what the store said of the names to PostgreSQL's own SQL. Every form
-// becomes one function call of the schema tidemark in the place of the table reference:
-//   AS OF      tidemark.as_of_tx(NULL::Q, tidemark.tx_at('Q'::regclass, instant))
-//   AS OF      LATERAL (SELECT f.* FROM (SELECT tidemark.tx_at(…) AS x OFFSET 0) AS w,
-//              tidemark.as_of_tx(NULL::Q, w.x) AS f) when the instant refers to columns: tx_at is
-//              called once for each of their rows
-//   AS OF      tidemark.as_of_tx_once(…) when the instant is no constant of the plan
-//   the rest   tidemark.versions(NULL::Q, axis, form, a, b)
+// From what Analyze found and what the store said of the names to PostgreSQL's own SQL: which
+// references are replaced, and what must run before a statement. What stands in the place of one
+// reference is told in reading.h.
 #include <algorithm>
-#include <span>
 #include <utility>
 
 #include "rewrite/characters.h"
 #include "rewrite/complaint.h"
 #include "rewrite/plan.h"
+#include "rewrite/reading.h"
 #include "rewrite/statement.h"
 #include "rewrite/token.h"
 
 namespace tidemark::rewrite {
 namespace {
 
-std::string_view ToTx(Axis axis) {
-  switch (axis) {
-    case Axis::kSystemTime:
-      return "tidemark.tx_at";
-    case Axis::kSourceTime:
-      return "tidemark.tx_at_source";
-    case Axis::kSourcePosition:
-      return "tidemark.tx_at_position";
-  }
-  return {};
-}
-
-std::string_view NameOf(Form form) {
-  switch (form) {
-    case Form::kAsOf:
-      break;
-    case Form::kFromTo:
-      return "from_to";
-    case Form::kBetween:
-      return "between";
-    case Form::kSymmetric:
-      return "symmetric";
-    case Form::kContained:
-      return "contained";
-    case Form::kAll:
-      return "all";
-  }
-  return {};
-}
+using Use = Statement::Reference::Use;
 
 void RefuseUnresolved(const Plan& plan, const Plan::TemporalReference& temporal,
                       const Statement::Reference& reference, const Resolution& resolution) {
@@ -62,11 +29,21 @@ void RefuseUnresolved(const Plan& plan, const Plan::TemporalReference& temporal,
     case Resolution::Kind::kNotVersioned:
       throw complain(base::kWrongObjectType, relation + " is not system-versioned",
                      reference.client_offset);
-    case Resolution::Kind::kView:
+    case Resolution::Kind::kMaterialized:
       throw complain(base::kFeatureNotSupported,
-                     words + " is not supported on view \"" + reference.display + "\" yet",
+                     words + " is not allowed on materialized view \"" + reference.display + '"',
                      reference.client_offset)
-          .Hint("Name the tables of the view, each with its own " + words + ".");
+          .Hint("Ask its query, with " + words + " on the tables.");
+    case Resolution::Kind::kHistory:
+      throw complain(base::kFeatureNotSupported,
+                     words + " is not allowed on history view \"" + reference.display + '"',
+                     reference.client_offset)
+          .Hint("Put it on the table that the view shows the versions of.");
+    case Resolution::Kind::kPlane:
+      throw complain(base::kWrongObjectType, relation + " is not system-versioned",
+                     reference.client_offset)
+          .Hint("Put it on the table whose rows it holds.");
+    case Resolution::Kind::kView:
     case Resolution::Kind::kVersioned:
       break;
   }
@@ -82,67 +59,32 @@ void RefuseUnresolved(const Plan& plan, const Plan::TemporalReference& temporal,
                  offset);
 }
 
-/// Appends to `edit` an instant: the client's own text, or the constant it was evaluated to.
-void AppendInstant(Edit& edit, const Plan::TemporalReference& temporal, size_t i,
-                   std::span<const std::string> evaluated) {
-  const Instant& instant = temporal.instants[i];
-  const auto place = temporal.evaluable[i];
-  if (place && !evaluated.empty()) {
-    edit.Generate(base::QuoteLiteral(evaluated[*place]) + "::timestamptz", instant.begin);
-  } else {
-    edit.Keep(instant.begin, instant.end);
+/// What a pinned session must not read at its latest, and cannot be read otherwise; empty for what
+/// can.
+std::string WhyUnpinnable(const Resolution& resolution, const std::string& display) {
+  switch (resolution.kind) {
+    case Relation::Kind::kMaterialized:
+      return "materialized view \"" + display + "\" cannot be pinned to the past";
+    case Relation::Kind::kPlane:
+      return "relation \"" + display + "\" cannot be pinned to the past";
+    default:
+      return {};
   }
 }
 
-Edit EditOf(const Plan::TemporalReference& temporal, const base::QualifiedName& name,
-            std::span<const std::string> evaluated) {
-  const BoundClause& bound = temporal.bound;
-  const Clause& clause = bound.clause;
-  const std::string relation = name.Quoted();
-  const size_t shown_at = bound.name.begin;
-  Edit edit{bound.whole.begin, bound.whole.end, {}};
-  if (clause.form == Form::kAsOf) {
-    const InstantKind kind = temporal.instants[0].kind;
-    const bool constant = kind == InstantKind::kLiteral || kind == InstantKind::kPerRow ||
-                          (temporal.evaluable[0] && !evaluated.empty());
-    const bool per_row = kind == InstantKind::kPerRow;
-    const std::string read =
-        (constant ? "tidemark.as_of_tx(NULL::" : "tidemark.as_of_tx_once(NULL::") + relation + ", ";
-    edit.Generate(per_row ? "LATERAL (SELECT f.* FROM (SELECT " : read, shown_at);
-    edit.Generate(
-        std::string(ToTx(clause.axis)) + '(' + base::QuoteLiteral(relation) + "::regclass, ",
-        temporal.instants[0].begin);
-    AppendInstant(edit, temporal, 0, evaluated);
-    edit.Generate(per_row ? ") AS x OFFSET 0) AS w, " + read + "w.x) AS f)" : "))", shown_at);
-  } else {
-    edit.Generate("tidemark.versions(NULL::" + relation +
-                      (clause.axis == Axis::kSystemTime ? ", 'system', '" : ", 'source', '") +
-                      std::string(NameOf(clause.form)) + "', ",
-                  shown_at);
-    if (temporal.instants.empty()) {
-      edit.Generate("NULL, NULL", shown_at);
-    } else {
-      AppendInstant(edit, temporal, 0, evaluated);
-      edit.Generate(", ", shown_at);
-      AppendInstant(edit, temporal, 1, evaluated);
-    }
-    edit.Generate(")", shown_at);
-  }
-  if (bound.alias.empty()) {
-    edit.Generate(" AS " + base::QuoteIdentifier(bound.table.name.back()), shown_at);
-  } else {
-    edit.Generate(" ", shown_at);
-    edit.Keep(bound.alias.begin, bound.alias.end);
-  }
-  return edit;
+bool IsPinnable(const Resolution& resolution) {
+  return resolution.kind == Relation::Kind::kVersioned ||
+         resolution.kind == Relation::Kind::kHistory || resolution.kind == Relation::Kind::kView;
 }
 
-/// schema.table.column no longer finds the function's result; table.column does.
+/// schema.table.column no longer finds the function's result; table.column does. `replaced` tells
+/// which entries have become one.
 std::optional<Edit> EditOf(const Plan& plan, const ColumnReference& column,
-                           std::span<const Resolution> resolutions) {
+                           std::span<const Resolution> resolutions,
+                           const std::vector<bool>& replaced) {
   for (size_t i = 0; i < plan.entries.size(); ++i) {
-    if (!plan.entries[i].temporal) continue;
-    const TableReference& table = plan.entries[i].temporal->bound.table;
+    if (!replaced[i]) continue;
+    const TableReference& table = plan.entries[i].table().table;
     if (table.has_alias || !IsWithin(plan.levels, column.level, table.level)) continue;
     if (resolutions[i].name.schema != column.schema() || table.name.back() != column.table()) {
       continue;
@@ -179,59 +121,212 @@ int PositionOfInstant(const Plan& plan) {
   return offset ? CharacterPosition(plan.client, *offset) : 0;
 }
 
-}  // namespace
-
-Rewritten Statement::Render(std::span<const Resolution> resolutions,
-                            std::span<const std::string> evaluated, bool settles_inside) const {
-  if (resolutions.size() != references_.size() ||
-      (!evaluated.empty() && evaluated.size() != evaluable_instants_.size())) {
-    throw base::Error(base::kInternalError, "rewrite was given answers to other questions");
+/// ONLY of a versioned table would read its parent, which holds nothing: blanks, byte for byte.
+void AppendWithoutOnly(std::vector<Edit>& edits, const BoundTable& bound) {
+  for (const Bytes word : bound.only) {
+    edits.push_back({word.begin, word.end, {}});
+    edits.back().Generate(std::string(word.end - word.begin, ' '), word.begin);
   }
-  std::vector<Edit> edits;
-  std::vector<bool> settling(plan_->statements.size());
-  for (size_t i = 0; i < references_.size(); ++i) {
-    const Plan::Entry& entry = plan_->entries[i];
-    if (!entry.temporal) {
-      if (resolutions[i].kind == Resolution::Kind::kVersioned) {
-        std::ranges::copy(entry.copy, std::back_inserter(edits));
-      }
-      continue;
+}
+
+/// The edits of one text, statement by statement.
+class Renderer {
+ public:
+  Renderer(const Plan& plan, const std::vector<Statement::Reference>& references,
+           const Facts& facts)
+      : plan_(plan),
+        references_(references),
+        facts_(facts),
+        needs_(plan.statements.size()),
+        replaced_(plan.entries.size()) {}
+
+  Rewritten Render() {
+    for (size_t i = 0; i < plan_.statements.size(); ++i) JudgeStatement(i);
+    for (size_t i = 0; i < references_.size(); ++i) AddReference(i);
+    for (const ColumnReference& column : plan_.columns) {
+      auto edit = EditOf(plan_, column, facts_.resolutions, replaced_);
+      if (edit) edits_.push_back(std::move(*edit));
     }
-    const Plan::TemporalReference& temporal = *entry.temporal;
-    RefuseUnresolved(*plan_, temporal, references_[i], resolutions[i]);
-    edits.push_back(EditOf(temporal, resolutions[i].name, evaluated));
-    if (const Bytes word = temporal.bound.table_command; !word.empty()) {
-      Edit& command = edits.emplace_back(Edit{word.begin, word.end, {}});
+    AddPreludes();
+    Rewritten rewritten = ApplyEdits(plan_.client, std::move(edits_));
+    rewritten.settles = settles_;
+    rewritten.hidden_results = std::move(hidden_results_);
+    rewritten.prepares_settling = prepares_settling_;
+    rewritten.prepared = std::move(prepared_);
+    rewritten.instant_position = PositionOfInstant(plan_);
+    return rewritten;
+  }
+
+ private:
+  /// What must run right before a statement.
+  struct Needs {
+    bool settling = false;
+    bool obeying = false;  // its pin is known only then
+    std::string unpinnable;
+  };
+
+  /// The pin may change between now and the statement's execution, unseen.
+  bool AtExecution(size_t statement) const {
+    return plan_.pins && (plan_.statements.size() > 1 ||
+                          plan_.statements[statement].kind == StatementKind::kPrepare);
+  }
+
+  void JudgeStatement(size_t i) {
+    const Plan::Part& part = plan_.statements[i];
+    if (!plan_.pins) return;
+    std::string unpinnable = part.pinned.unpinnable;
+    if (unpinnable.empty() && !facts_.refused_function.empty()) {
+      unpinnable =
+          "function " + facts_.refused_function + " may read tables and cannot be pinned to the past";
+    }
+    if (AtExecution(i)) {
+      if (unpinnable.empty() && part.unreadable) unpinnable = part.unreadable->message();
+      needs_[i].obeying = !part.pinned.write.empty() || !unpinnable.empty();
+      needs_[i].unpinnable = unpinnable;
+      return;
+    }
+    if (!facts_.pinned) return;
+    if (part.unreadable) throw *part.unreadable;
+    if (!part.pinned.write.empty()) {
+      throw Complaint(base::kReadOnlyTransaction,
+                      "cannot execute " + part.pinned.write + " in a session pinned to the past",
+                      plan_.client, part.begin)
+          .Hint("RESET tidemark.as_of and tidemark.snapshot first.");
+    }
+    if (!unpinnable.empty()) {
+      throw Complaint(base::kFeatureNotSupported, unpinnable, plan_.client, part.begin);
+    }
+  }
+
+  void AddReference(size_t i) {
+    const Plan::Entry& entry = plan_.entries[i];
+    const Resolution& resolution = facts_.resolutions[i];
+    const ReadingContext context{plan_, facts_, AtExecution(entry.statement)};
+    if (entry.temporal) {
+      RefuseUnresolved(plan_, *entry.temporal, references_[i], resolution);
+      Replace(i, EditOfClause(context, *entry.temporal, resolution));
+      if (Settles(*entry.temporal, plan_.statements[entry.statement].kind)) {
+        needs_[entry.statement].settling = true;
+      }
+      if (context.at_execution) needs_[entry.statement].obeying = true;
+      return;
+    }
+    const bool pinned = plan_.pins && (facts_.pinned || context.at_execution);
+    if (resolution.kind == Relation::Kind::kVersioned) {
+      std::ranges::copy(entry.copy, std::back_inserter(edits_));
+      if (!pinned) AppendWithoutOnly(edits_, *entry.plain);
+    }
+    if (pinned) AddPinned(i, context);
+  }
+
+  void AddPinned(size_t i, const ReadingContext& context) {
+    const Plan::Entry& entry = plan_.entries[i];
+    const Resolution& resolution = facts_.resolutions[i];
+    Needs& needs = needs_[entry.statement];
+    std::string why = WhyUnpinnable(resolution, references_[i].display);
+    const bool copy_of_other = references_[i].use == Use::kCopy &&
+                               resolution.kind != Relation::Kind::kVersioned;
+    if (why.empty() && (!IsPinnable(resolution) || copy_of_other)) return;
+    try {
+      if (why.empty()) Replace(i, EditOfPinned(context, *entry.plain, resolution));
+    } catch (const base::Error& error) {
+      if (!context.at_execution) throw;
+      why = error.message();
+    }
+    if (!why.empty() && !context.at_execution) {
+      throw Complaint(base::kFeatureNotSupported, why, plan_.client, references_[i].client_offset);
+    }
+    needs.obeying = needs.obeying || context.at_execution;
+    if (needs.unpinnable.empty()) needs.unpinnable = why;
+  }
+
+  void Replace(size_t i, Edit edit) {
+    replaced_[i] = true;
+    edits_.push_back(std::move(edit));
+    if (const Bytes word = plan_.entries[i].table().table_command; !word.empty()) {
+      Edit& command = edits_.emplace_back(Edit{word.begin, word.end, {}});
       command.Generate("SELECT * FROM", word.begin);
     }
-    if (Settles(temporal, plan_->statements[entry.statement].kind)) {
-      settling[entry.statement] = true;
+  }
+
+  void AddPreludes() {
+    for (size_t i = 0; i < needs_.size(); ++i) {
+      const Plan::Part& part = plan_.statements[i];
+      const bool prepares = part.kind == StatementKind::kPrepare;
+      const bool executes = part.kind == StatementKind::kExecute;
+      prepares_settling_ = prepares_settling_ || (prepares && needs_[i].settling);
+      if (prepares) {
+        prepared_ = {part.pinned.write, needs_[i].unpinnable};
+        continue;
+      }
+      if (executes && plan_.pins && facts_.settles_inside) {
+        AddExecutePrelude(i);
+      } else if (needs_[i].obeying && facts_.settles_inside) {
+        AddPrelude(i, Obey({part.pinned.write, needs_[i].unpinnable}), 1);
+      } else if (needs_[i].settling || executes) {
+        if (facts_.settles_inside && (needs_.size() > 1 || executes)) {
+          AddPrelude(i, "SELECT tidemark.settle(); ", 1);
+        } else {
+          settles_ = true;
+        }
+      }
     }
   }
-  for (const ColumnReference& column : plan_->columns) {
-    if (auto edit = EditOf(*plan_, column, resolutions)) edits.push_back(std::move(*edit));
+
+  static std::string Obey(const Obedience& obedience) {
+    return "SELECT tidemark.obey(" + base::QuoteLiteral(obedience.write) + ", " +
+           base::QuoteLiteral(obedience.unpinnable) + "); ";
   }
-  bool settles = false, prepares_settling = false;
-  std::vector<size_t> hidden_results;
-  for (size_t i = 0; i < settling.size(); ++i) {
-    const auto [kind, begin] = plan_->statements[i];
-    const bool prepares = kind == StatementKind::kPrepare;
-    prepares_settling = prepares_settling || (prepares && settling[i]);
-    if (prepares || !(settling[i] || kind == StatementKind::kExecute)) continue;
-    if (!settles_inside || (settling.size() == 1 && kind != StatementKind::kExecute)) {
-      settles = true;
-      continue;
-    }
-    hidden_results.push_back(i + hidden_results.size());
-    edits.push_back({begin, begin, {}});
-    edits.back().Generate("SELECT tidemark.settle(); ", begin);
+
+  void AddExecutePrelude(size_t statement) {
+    const std::string& name = plan_.statements[statement].executes;
+    const auto found = std::ranges::find(facts_.executed, name, &ExecutedStatement::name);
+    if (found == facts_.executed.end()) return;  // there is none: the server says so
+    if (found->prepare.empty()) return AddPrelude(statement, Obey(found->obedience), 1);
+    AddPrelude(statement,
+               "DEALLOCATE " + name + "; " + found->prepare + "; " + Obey(found->obedience), 3);
   }
-  Rewritten rewritten = ApplyEdits(plan_->client, std::move(edits));
-  rewritten.settles = settles;
-  rewritten.hidden_results = std::move(hidden_results);
-  rewritten.prepares_settling = prepares_settling;
-  rewritten.instant_position = PositionOfInstant(*plan_);
-  return rewritten;
+
+  void AddPrelude(size_t statement, std::string sql, size_t results) {
+    const size_t begin = plan_.statements[statement].begin;
+    for (; results > 0; --results) hidden_results_.push_back(statement + hidden_results_.size());
+    edits_.push_back({begin, begin, {}});
+    edits_.back().Generate(std::move(sql), begin);
+  }
+
+  const Plan& plan_;
+  const std::vector<Statement::Reference>& references_;
+  const Facts& facts_;
+  std::vector<Needs> needs_;
+  std::vector<bool> replaced_;
+  std::vector<Edit> edits_;
+  std::vector<size_t> hidden_results_;
+  bool settles_ = false, prepares_settling_ = false;
+  Obedience prepared_;
+};
+
+}  // namespace
+
+std::vector<std::string> Statement::Views(std::span<const Resolution> resolutions,
+                                          bool pinned) const {
+  std::vector<std::string> views;
+  for (size_t i = 0; i < references_.size(); ++i) {
+    if (resolutions[i].kind != Relation::Kind::kView) continue;
+    const bool reads_past = references_[i].use == Use::kClause ||
+                            (references_[i].use == Use::kPlain && plan_->pins &&
+                             (pinned || plan_->statements.size() > 1 ||
+                              plan_->statements[0].kind == StatementKind::kPrepare));
+    if (reads_past) views.push_back(resolutions[i].name.Quoted());
+  }
+  return views;
+}
+
+Rewritten Statement::Render(const Facts& facts) const {
+  if (facts.resolutions.size() != references_.size() ||
+      (!facts.evaluated.empty() && facts.evaluated.size() != evaluable_instants_.size())) {
+    throw base::Error(base::kInternalError, "rewrite was given answers to other questions");
+  }
+  return Renderer(*plan_, references_, facts).Render();
 }
 
 }  // namespace tidemark::rewrite

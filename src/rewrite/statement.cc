@@ -86,20 +86,26 @@ size_t PlaceOf(std::vector<std::string>& texts, std::string text) {
 /// The plan of one text, gathered statement by statement.
 class Analysis {
  public:
-  Analysis(std::string_view sql, const TokenList& tokens) : sql_(sql), tokens_(tokens) {
+  Analysis(std::string_view sql, const TokenList& tokens, const Scope& scope)
+      : sql_(sql), tokens_(tokens) {
     plan.client = sql;
+    plan.pins = scope.pins;
   }
 
   void Add(StatementRange range) {
     plan.statements.push_back({.begin = BeginOf(tokens_, range)});
-    if (MayHoldClause(tokens_, range)) {
-      AddClauses(range);
-    } else if (IsExecute(tokens_, range)) {
+    if (const auto name = ExecutedBy(tokens_, range)) {
       plan.statements.back().kind = StatementKind::kExecute;
+      plan.statements.back().executes = *name;
+      PlaceOf(executed, *name);
       executes = true;
-    } else if (tokens_.IsWord(range.begin, "copy") && !IsTooDeep(tokens_, range)) {
-      AddCopy(range);
+      return;
     }
+    begins = begins || BeginsTransaction(tokens_, range);
+    const bool clauses = MayHoldClause(tokens_, range);
+    const bool too_deep = IsTooDeep(tokens_, range);
+    if (!clauses && tokens_.IsWord(range.begin, "copy") && !too_deep && AddCopy(range)) return;
+    if (clauses || plan.pins || HoldsOnly(tokens_, range)) AddQuery(range, clauses, too_deep);
   }
 
   /// Called once all statements are in, if there was only one.
@@ -116,56 +122,111 @@ class Analysis {
     }
   }
 
+  /// True when a pinned session must not simply run it.
+  bool ConcernsPins() const {
+    return plan.pins &&
+           (!calls.empty() || executes || begins ||
+            std::ranges::any_of(plan.statements, [](const Plan::Part& part) {
+              return part.unreadable || !part.pinned.write.empty() ||
+                     !part.pinned.unpinnable.empty();
+            }));
+  }
+
   Plan plan;
   std::vector<Statement::Reference> references;
-  std::vector<std::string> evaluable;
-  bool executes = false;
+  std::vector<std::string> evaluable, calls, executed;
+  bool executes = false, begins = false;
 
  private:
-  void AddClauses(StatementRange range) {
+  void AddQuery(StatementRange range, bool may_hold_clause, bool too_deep) {
     const size_t offset = BeginOf(tokens_, range);
-    if (IsTooDeep(tokens_, range)) {
-      throw Complaint(kTooComplex, "statement with a temporal clause is too complex", sql_, offset);
+    if (too_deep) {
+      const auto error = Complaint(kTooComplex,
+                                   may_hold_clause
+                                       ? "statement with a temporal clause is too complex"
+                                       : "statement is too complex to be pinned to the past",
+                                   sql_, offset);
+      if (may_hold_clause) throw error;
+      plan.statements.back().unreadable = error;
+      return;
     }
+    std::vector<Clause> clauses;
     // What PostgreSQL understands means what it means there.
-    if (Parse(TextOf(sql_, tokens_, range)).tree) return;
-    const std::vector<Clause> clauses = FindClauses(tokens_, range);
-    const std::string blank = WithoutClauses(sql_, tokens_, clauses);
-    const Parsed parsed = Parse(TextOf(blank, tokens_, range));
-    if (!parsed.tree) RefuseAsPostgresDoes(parsed, range);
+    Parsed parsed = Parse(TextOf(sql_, tokens_, range));
+    if (!parsed.tree && may_hold_clause) {
+      clauses = FindClauses(tokens_, range);
+      parsed = Parse(TextOf(WithoutClauses(sql_, tokens_, clauses), tokens_, range));
+      if (!parsed.tree) throw AsPostgresRefuses(parsed, range);
+    }
+    if (!parsed.tree) {
+      plan.statements.back().unreadable = AsPostgresRefuses(parsed, range);
+      return;
+    }
     const auto& trees = parsed.tree->at("stmts");
-    if (trees.empty()) RefuseMisplaced(sql_, tokens_, range, clauses.front());
-    const auto& statement = trees.at(0).at("stmt");
-    References found = FindReferences(statement, offset, plan.levels);
+    if (trees.empty()) {
+      if (!clauses.empty()) RefuseMisplaced(sql_, tokens_, range, clauses.front());
+      return;
+    }
+    AddTree(range, trees.at(0).at("stmt"), clauses);
+  }
+
+  void AddTree(StatementRange range, const nlohmann::json& tree,
+               const std::vector<Clause>& clauses) {
+    References found = FindReferences(tree, BeginOf(tokens_, range), plan.levels);
     std::ranges::move(found.columns, std::back_inserter(plan.columns));
     for (BoundClause& bound : BindClauses(sql_, tokens_, range, clauses, found)) {
-      references.push_back(ReferenceTo(sql_, bound.name, bound.table.name));
-      auto temporal = ReadInstants(sql_, tokens_, std::move(bound));
-      for (const Instant& instant : temporal.instants) {
-        for (const Instant::Call& call : instant.calls) {
-          PlaceOf(references.back().functions, call.name);
-        }
-        std::ranges::copy(instant.columns, std::back_inserter(plan.columns));
-      }
-      plan.entries.push_back({std::move(temporal), {}, plan.statements.size() - 1});
+      AddClause(std::move(bound));
     }
-    plan.statements.back().kind = KindOf(statement);
-    runs_at_once_ = RunsAtOnce(statement);
+    for (BoundTable& bound : BindTables(sql_, tokens_, range, clauses, found)) {
+      if (plan.pins || !bound.only.empty()) AddPlain(std::move(bound));
+    }
+    Plan::Part& part = plan.statements.back();
+    part.kind = KindOf(tree);
+    runs_at_once_ = RunsAtOnce(tree);
+    if (!plan.pins) return;
+    part.pinned = ReadPinnedStatement(tree, tokens_, range);
+    for (std::string& call : found.calls) PlaceOf(calls, std::move(call));
   }
 
-  void AddCopy(StatementRange range) {
+  void AddClause(BoundClause bound) {
+    references.push_back(ReferenceTo(sql_, bound.name, bound.table.name));
+    auto temporal = ReadInstants(sql_, tokens_, std::move(bound));
+    for (const Instant& instant : temporal.instants) {
+      for (const Instant::Call& call : instant.calls) {
+        PlaceOf(references.back().functions, call.name);
+      }
+      std::ranges::copy(instant.columns, std::back_inserter(plan.columns));
+    }
+    plan.entries.push_back({.temporal = std::move(temporal), .plain = {}, .copy = {},
+                            .statement = plan.statements.size() - 1});
+  }
+
+  void AddPlain(BoundTable bound) {
+    references.push_back(ReferenceTo(sql_, bound.name, bound.table.name));
+    references.back().use = Statement::Reference::Use::kPlain;
+    plan.entries.push_back({.temporal = {}, .plain = std::move(bound), .copy = {},
+                            .statement = plan.statements.size() - 1});
+  }
+
+  bool AddCopy(StatementRange range) {
     auto copy = ReadCopyOfTable(sql_, tokens_, range);
-    if (!copy) return;
+    if (!copy) return false;
     references.push_back(ReferenceTo(sql_, copy->written, copy->name));
-    references.back().copy = true;
-    plan.entries.push_back({std::nullopt, std::move(copy->edits), plan.statements.size() - 1});
+    references.back().use = Statement::Reference::Use::kCopy;
+    BoundTable table;
+    table.table = {.offset = copy->written.begin, .name = copy->name, .reads = true};
+    table.whole = table.name = copy->written;
+    plan.entries.push_back({.temporal = {}, .plain = std::move(table),
+                            .copy = std::move(copy->edits),
+                            .statement = plan.statements.size() - 1});
+    return true;
   }
 
-  [[noreturn]] void RefuseAsPostgresDoes(const Parsed& parsed, StatementRange range) const {
+  base::Error AsPostgresRefuses(const Parsed& parsed, StatementRange range) const {
     const size_t offset = BeginOf(tokens_, range) + parsed.offset;
     // Past the statement's last token stands its semicolon, or nothing.
-    if (offset >= tokens_[range.end - 1].end) tokens_.ThrowSyntaxError(range.end);
-    throw Complaint(base::kSyntaxError, parsed.message, sql_, offset);
+    if (offset >= tokens_[range.end - 1].end) return tokens_.SyntaxError(range.end);
+    return Complaint(base::kSyntaxError, parsed.message, sql_, offset);
   }
 
   const std::string_view sql_;
@@ -174,6 +235,37 @@ class Analysis {
 };
 
 }  // namespace
+
+std::string FoldedName(std::string_view written) {
+  std::string name;
+  const bool quoted = !written.empty() && written.front() == '"';
+  for (size_t i = quoted ? 1 : 0; i + (quoted ? 1 : 0) < written.size(); ++i) {
+    const char c = written[i];
+    if (quoted && c == '"') ++i;  // a doubled one
+    name += quoted || c < 'A' || c > 'Z' ? c : static_cast<char>(c + ('a' - 'A'));
+  }
+  return name;
+}
+
+std::optional<std::string> FindPrepare(std::string_view sql, std::string_view name) {
+  const TokenList tokens(sql);
+  std::optional<std::string> found;  // the last one counts
+  for (const StatementRange range : SplitStatements(tokens)) {
+    if (!tokens.IsWord(range.begin, "prepare")) continue;
+    const bool same = FoldedName(tokens.Text(range.begin + 1)) == FoldedName(name);
+    if (same) found = TextOf(sql, tokens, range);
+  }
+  return found;
+}
+
+std::vector<std::string> PreparedNames(std::string_view sql) {
+  std::vector<std::string> names;
+  const TokenList tokens(sql);
+  for (const StatementRange range : SplitStatements(tokens)) {
+    if (tokens.IsWord(range.begin, "prepare")) names.emplace_back(tokens.Text(range.begin + 1));
+  }
+  return names;
+}
 
 std::optional<Statement> Statement::Analyze(std::string_view sql, const Scope& scope) {
   if (!MayConcern(sql, scope) || sql.find('\0') != std::string_view::npos) return std::nullopt;
@@ -186,13 +278,18 @@ std::optional<Statement> Statement::Analyze(std::string_view sql, const Scope& s
     throw Complaint(base::kSyntaxError, tokens.lexical_error()->message, sql,
                     tokens.lexical_error()->offset);
   }
-  Analysis analysis(sql, tokens);
+  Analysis analysis(sql, tokens, scope);
   for (const StatementRange range : statements) analysis.Add(range);
-  if (analysis.references.empty() && !(analysis.executes && scope.executes)) return std::nullopt;
+  if (analysis.references.empty() && !(analysis.executes && scope.executes) &&
+      !analysis.ConcernsPins()) {
+    return std::nullopt;
+  }
   if (statements.size() == 1) analysis.OfferEvaluation();
   Statement statement;
   statement.references_ = std::move(analysis.references);
   statement.evaluable_instants_ = std::move(analysis.evaluable);
+  statement.calls_ = std::move(analysis.calls);
+  statement.executed_ = std::move(analysis.executed);
   statement.plan_ = std::make_shared<const Plan>(std::move(analysis.plan));
   return statement;
 }

@@ -17,10 +17,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     std::vector<rewrite::Resolution> resolutions(
         statement->references().size(),
         {rewrite::Resolution::Kind::kVersioned, {"public", "t"}, {}});
-    const auto rewritten = statement->Render(resolutions);
+    const auto rewritten = statement->Render({.resolutions = resolutions});
     for (int position = 1; position < 64; position += 7) rewritten.positions.ToClient(position);
     const std::vector<std::string> evaluated(statement->evaluable_instants().size(), "2026-01-01");
-    statement->Render(resolutions, evaluated);
+    statement->Render({.resolutions = resolutions, .evaluated = evaluated});
   } catch (const base::Error&) {
     return 0;
   }

@@ -41,12 +41,27 @@ bool RunsAtOnce(const Json& tree) {
   return false;
 }
 
-bool IsExecute(const TokenList& tokens, StatementRange range) {
-  if (tokens.IsWord(range.begin, "execute")) return true;
+std::optional<std::string> ExecutedBy(const TokenList& tokens, StatementRange range) {
+  const auto named = [&](size_t execute) {
+    return std::optional<std::string>(std::string(tokens.Text(execute + 1)));
+  };
+  if (tokens.IsWord(range.begin, "execute")) return named(range.begin);
   const bool explain = tokens.IsWord(range.begin, "explain");
-  if (!explain && !tokens.IsWord(range.begin, "create")) return false;
+  if (!explain && !tokens.IsWord(range.begin, "create")) return std::nullopt;
   for (size_t i = range.begin + 1; i < range.end; ++i) {
-    if (tokens.IsWord(i, "execute") && (explain || tokens.IsWord(i - 1, "as"))) return true;
+    if (tokens.IsWord(i, "execute") && (explain || tokens.IsWord(i - 1, "as"))) return named(i);
+  }
+  return std::nullopt;
+}
+
+// FETCH FIRST … ROWS ONLY, READ ONLY and their like end with the word, or a punctuation follows.
+bool HoldsOnly(const TokenList& tokens, StatementRange range) {
+  for (size_t i = range.begin + 1; i + 1 < range.end; ++i) {
+    if (!tokens.IsWord(i, "only") || tokens.IsWord(i - 1, "row") || tokens.IsWord(i - 1, "rows") ||
+        tokens.IsWord(i - 1, "read")) {
+      continue;
+    }
+    if (tokens.IsColumnId(i + 1) || tokens.IsPunctuation(i + 1, '(')) return true;
   }
   return false;
 }

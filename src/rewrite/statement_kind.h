@@ -3,7 +3,8 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
-#include <string_view>
+#include <optional>
+#include <string>
 
 #include "rewrite/token.h"
 
@@ -22,7 +23,11 @@ StatementKind KindOf(const nlohmann::json& tree);
 /// True for a statement that reads as it runs, as against one that keeps its query for later.
 bool RunsAtOnce(const nlohmann::json& tree);
 
-/// EXECUTE, EXPLAIN … EXECUTE and CREATE TABLE … AS EXECUTE, told by their words.
-bool IsExecute(const TokenList& tokens, StatementRange range);
+/// The prepared statement named by EXECUTE, EXPLAIN … EXECUTE or CREATE TABLE … AS EXECUTE, told by
+/// their words; as written. nullopt for any other statement.
+std::optional<std::string> ExecutedBy(const TokenList& tokens, StatementRange range);
+
+/// True when a table reference of it may begin with ONLY.
+bool HoldsOnly(const TokenList& tokens, StatementRange range);
 
 }  // namespace tidemark::rewrite

@@ -19,7 +19,10 @@ using testing::IsEmpty;
 std::vector<Resolution> EverythingVersioned(const Statement& statement) {
   std::vector<Resolution> resolutions;
   for (const auto& reference : statement.references()) {
-    resolutions.push_back({Resolution::Kind::kVersioned, {"public", reference.display}, {}});
+    Resolution resolution;
+    resolution.kind = Relation::Kind::kVersioned;
+    resolution.name = {"public", reference.display};
+    resolutions.push_back(std::move(resolution));
   }
   return resolutions;
 }
@@ -27,7 +30,7 @@ std::vector<Resolution> EverythingVersioned(const Statement& statement) {
 Rewritten Rewrite(std::string_view sql, const std::vector<std::string>& evaluated = {}) {
   const auto statement = Statement::Analyze(sql);
   EXPECT_TRUE(statement.has_value()) << sql;
-  return statement->Render(EverythingVersioned(*statement), evaluated);
+  return statement->Render({.resolutions = EverythingVersioned(*statement), .evaluated = evaluated});
 }
 
 bool Settles(std::string_view sql) { return Rewrite(sql).settles; }
@@ -93,8 +96,8 @@ TEST(Analyze, ListsReferencesInTheOrderOfTheText) {
   std::vector<std::string> names;
   for (const auto& reference : statement->references()) names.push_back(reference.name);
   EXPECT_THAT(names, ElementsAre("c", "b", "a", "d"));
-  EXPECT_FALSE(statement->references()[0].copy);
-  EXPECT_TRUE(statement->references()[3].copy);
+  EXPECT_EQ(statement->references()[0].use, Statement::Reference::Use::kClause);
+  EXPECT_EQ(statement->references()[3].use, Statement::Reference::Use::kCopy);
 }
 
 TEST(Analyze, ListsTheFunctionsOfInstants) {
@@ -250,7 +253,7 @@ TEST(Render, QuotesNamesWithQuotesAndBackslashes) {
       Statement::Analyze("select * from \"o'r\\\"\"d\" for system_time as of '1'");
   const std::vector<Resolution> resolutions = {
       {Resolution::Kind::kVersioned, {"s'", "o'r\\\"d"}, {}}};
-  EXPECT_EQ(statement->Render(resolutions).sql,
+  EXPECT_EQ(statement->Render({.resolutions = resolutions}).sql,
             "select * from tidemark.as_of_tx(NULL::\"s'\".\"o'r\\\"\"d\","
             " tidemark.tx_at(E'\"s''\".\"o''r\\\\\"\"d\"'::regclass, '1')) AS \"o'r\\\"\"d\"");
 }
@@ -265,7 +268,7 @@ TEST(Render, NeedsNoGrammarForStatementsWithoutClauses) {
 
 TEST(Render, RefusesAnswersToOtherQuestions) {
   const auto statement = Statement::Analyze("select * from t for system_time all");
-  EXPECT_THROW(statement->Render({}), base::Error);
+  EXPECT_THROW(statement->Render({.resolutions = {}}), base::Error);
 }
 
 TEST(Positions, InsideInstantsAndAfterThemPointIntoTheClientsText) {

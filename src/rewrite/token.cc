@@ -181,13 +181,19 @@ size_t TokenList::PastName(size_t i) const {
   return IsKind(i, TokenKind::kUnicodeName) && IsWord(i + 1, "uescape") ? i + 3 : i + 1;
 }
 
-void TokenList::ThrowSyntaxError(size_t i, std::string hint) const {
+base::Error TokenList::SyntaxError(size_t i) const {
   const bool at_end = i >= size();
   base::Error error(base::kSyntaxError,
                     at_end ? "syntax error at end of input"
                            : "syntax error at or near \"" + std::string(Text(i)) + "\"");
-  if (!hint.empty()) std::move(error).Hint(std::move(hint));
-  throw std::move(error).Position(CharacterPosition(sql_, at_end ? sql_.size() : tokens_[i].begin));
+  return std::move(error).Position(
+      CharacterPosition(sql_, at_end ? sql_.size() : tokens_[i].begin));
+}
+
+void TokenList::ThrowSyntaxError(size_t i, std::string hint) const {
+  base::Error error = SyntaxError(i);
+  if (!hint.empty()) throw std::move(error).Hint(std::move(hint));
+  throw error;
 }
 
 std::vector<StatementRange> SplitStatements(const TokenList& tokens) {

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
+
 namespace tidemark::rewrite {
 
 enum class TokenKind {
@@ -62,6 +64,8 @@ class TokenList {
   /// One past the name at `i`, with its UESCAPE clause.
   size_t PastName(size_t i) const;
 
+  /// 42601 in PostgreSQL's words: syntax error at or near token `i`, or at end of input.
+  base::Error SyntaxError(size_t i) const;
   /// Throws 42601 in PostgreSQL's words: syntax error at or near token `i`, or at end of input.
   [[noreturn]] void ThrowSyntaxError(size_t i, std::string hint = {}) const;
 

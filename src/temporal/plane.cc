@@ -152,10 +152,25 @@ void CreateHistory(pg::Connection& store, const Dataset& dataset, const pg::Rela
   }
 }
 
+// What the view calls the retired columns: their last names, with leading underscores until unique.
+std::vector<std::string> RetiredShown(const Dataset& dataset) {
+  std::set<std::string> taken;
+  for (const auto& column : dataset.columns) taken.insert(column.name);
+  std::vector<std::string> names;
+  for (const auto& column : dataset.retired) {
+    std::string name = column.name;
+    while (taken.contains(name)) name.insert(name.begin(), '_');
+    taken.insert(name);
+    names.push_back(name);
+  }
+  return names;
+}
+
 // The period columns' names, with leading underscores until none is a column of the table.
 std::vector<std::string> PeriodColumns(const Dataset& dataset) {
   std::set<std::string> taken;
   for (const auto& column : dataset.columns) taken.insert(column.name);
+  for (const auto& name : RetiredShown(dataset)) taken.insert(name);
   std::vector<std::string> names = {"system_from", "system_to", "source_from",
                                     "source_to",   "tx_from",   "tx_to"};
   for (auto& name : names) {
@@ -179,13 +194,17 @@ std::string SourceTimeOf(int journal, std::string_view tx) {
 
 void CreateView(pg::Connection& store, const Dataset& dataset,
                 const std::vector<std::string>& period) {
-  std::string columns = dataset.ColumnList("v.");
+  std::string columns = dataset.StoredColumnList("v.");
   if (!columns.empty()) columns += ", ";
   std::string names = dataset.ColumnList();
   if (!names.empty()) names += ", ";
+  for (const auto& name : RetiredShown(dataset)) names += QuoteIdentifier(name) + ", ";
   const int j = dataset.journal;
-  store.Execute(fmt::format("CREATE SCHEMA IF NOT EXISTS {}",
-                            QuoteIdentifier(dataset.ViewSchema())));
+  const std::string schema = QuoteIdentifier(dataset.ViewSchema());
+  store.Execute(fmt::format(
+      "CREATE SCHEMA IF NOT EXISTS {}; COMMENT ON SCHEMA {} IS {}", schema, schema,
+      QuoteLiteral(fmt::format("Tidemark: every row version of the tables of schema \"{}\"",
+                               dataset.name.schema))));
   store.Execute(fmt::format(
       R"sql(
 CREATE VIEW {view} ({names}{period}) AS
@@ -205,9 +224,10 @@ FROM {history} v
       fmt::arg("history", dataset.History())));
 }
 
-// What the time-travel functions of one dataset have in common as format arguments.
+// What the time-travel functions of one dataset have in common as format arguments; the columns
+// both bare and of `v`.
 struct Names {
-  std::string row_type, columns, relation, view;
+  std::string row_type, columns, version_columns, relation, view;
 };
 
 void CreateAsOf(pg::Connection& store, const Dataset& dataset, const Names& n) {
@@ -255,6 +275,7 @@ $tidemark$
 }
 
 void CreateVersions(pg::Connection& store, const Names& n, const std::vector<std::string>& period) {
+  // versions_until: as the versions were known when `cap` was the newest tx.
   store.Execute(fmt::format(
       R"sql(
 CREATE FUNCTION tidemark.versions({type}, axis text, form text, a timestamptz, b timestamptz)
@@ -263,11 +284,27 @@ RETURNS SETOF {view} LANGUAGE sql STABLE AS $tidemark$
   WHERE v.{tx_from} BETWEEN w.from_least AND w.from_most
     AND coalesce(v.{tx_to}, 9223372036854775807) BETWEEN w.to_least AND w.to_most
     AND (NOT w.skip_empty OR v.{system_from} < v.{system_to})
+$tidemark$;
+
+CREATE FUNCTION tidemark.versions_until({type}, axis text, form text, a timestamptz, b timestamptz,
+                                        cap bigint)
+RETURNS SETOF {view} LANGUAGE sql STABLE AS $tidemark$
+  SELECT {columns}v.{system_from}, CASE WHEN v.{tx_to} <= $6 THEN v.{system_to} ELSE 'infinity' END,
+         v.{source_from}, CASE WHEN v.{tx_to} <= $6 THEN v.{source_to} ELSE 'infinity' END,
+         v.{tx_from}, CASE WHEN v.{tx_to} <= $6 THEN v.{tx_to} END
+  FROM tidemark.version_window({relation}, $2, $3, $4, $5) w, {view} v
+  WHERE v.{tx_from} BETWEEN w.from_least AND least(w.from_most, $6)
+    AND CASE WHEN v.{tx_to} <= $6 THEN v.{tx_to} ELSE 9223372036854775807 END
+        BETWEEN w.to_least AND w.to_most
+    AND (NOT w.skip_empty OR v.{system_from} < v.{system_to})
 $tidemark$
 )sql",
       fmt::arg("type", n.row_type), fmt::arg("view", n.view), fmt::arg("relation", n.relation),
+      fmt::arg("columns", n.version_columns.empty() ? "" : n.version_columns + ", "),
       fmt::arg("system_from", QuoteIdentifier(period[0])),
       fmt::arg("system_to", QuoteIdentifier(period[1])),
+      fmt::arg("source_from", QuoteIdentifier(period[2])),
+      fmt::arg("source_to", QuoteIdentifier(period[3])),
       fmt::arg("tx_from", QuoteIdentifier(period[4])),
       fmt::arg("tx_to", QuoteIdentifier(period[5]))));
 }
@@ -323,25 +360,63 @@ $tidemark$
 
 }  // namespace
 
+namespace {
+
+// A retired column of `v` goes by its name in the view.
+std::string VersionColumns(const Dataset& dataset) {
+  std::string list = dataset.ColumnList("v.");
+  for (const auto& name : RetiredShown(dataset)) {
+    list += (list.empty() ? "v." : ", v.") + QuoteIdentifier(name);
+  }
+  return list;
+}
+
+void DropReading(pg::Connection& store, const std::string& parent, const std::string& view) {
+  const auto functions = store.Execute(
+      R"sql(
+SELECT p.oid::regprocedure
+FROM pg_catalog.pg_proc p
+JOIN pg_catalog.pg_class c ON c.reltype = p.proargtypes[0]
+WHERE p.pronamespace = 'tidemark'::regnamespace AND c.oid = $1::regclass
+)sql",
+      {parent});
+  for (int i = 0; i < functions.rows(); ++i) {
+    store.Execute("DROP FUNCTION " + functions.str(i, 0));
+  }
+  store.Execute("DROP VIEW IF EXISTS " + view);
+}
+
+}  // namespace
+
+void DefineReading(pg::Connection& store, const Dataset& dataset) {
+  const std::string parent = dataset.name.Quoted();
+  const std::string view = base::QualifiedName{dataset.ViewSchema(), dataset.name.name}.Quoted();
+  DropReading(store, parent, view);
+  const auto period = PeriodColumns(dataset);
+  CreateView(store, dataset, period);
+  const Names names{parent, dataset.ColumnList(), VersionColumns(dataset),
+                    QuoteLiteral(parent) + "::regclass", view};
+  CreateAsOf(store, dataset, names);
+  CreateVersions(store, names, period);
+  CreateDiff(store, dataset, names);
+  store.Execute(fmt::format("GRANT SELECT ON {} TO tidemark_reader", view));
+}
+
 void Attach(pg::Connection& store, const Dataset& dataset, const pg::Relation& upstream,
             int64_t tx_first) {
   CreateParent(store, dataset, upstream);
   CreateHistory(store, dataset, upstream);
-  const auto period = PeriodColumns(dataset);
-  CreateView(store, dataset, period);
+  DefineReading(store, dataset);
   const std::string parent = dataset.name.Quoted();
-  const std::string view = base::QualifiedName{dataset.ViewSchema(), dataset.name.name}.Quoted();
-  const Names names{parent, dataset.ColumnList(), QuoteLiteral(parent) + "::regclass", view};
-  CreateAsOf(store, dataset, names);
-  CreateVersions(store, names, period);
-  CreateDiff(store, dataset, names);
+  // REFERENCES, because information_schema shows a table's keys to no role that may only read it.
   store.Execute(fmt::format(
       R"sql(
 GRANT USAGE ON SCHEMA {}, {} TO tidemark_reader;
-GRANT SELECT ON {}, {}, {}, {} TO tidemark_reader
+GRANT SELECT ON {}, {}, {} TO tidemark_reader;
+GRANT REFERENCES ON {} TO tidemark_reader
 )sql",
-      QuoteIdentifier(dataset.name.schema), QuoteIdentifier(dataset.ViewSchema()), parent, view,
-      dataset.Current(), dataset.History()));
+      QuoteIdentifier(dataset.name.schema), QuoteIdentifier(dataset.ViewSchema()), parent,
+      dataset.Current(), dataset.History(), parent));
   store.Execute(
       "UPDATE tidemark.dataset SET tx_first = $2, relid = $3::regclass::oid WHERE id = $1",
       {std::to_string(dataset.id), std::to_string(tx_first), parent});
@@ -354,11 +429,9 @@ void LinkForeignKeys(pg::Connection& store, const std::vector<pg::Relation>& ups
           std::any_of(upstream.begin(), upstream.end(),
                       [&](const auto& other) { return other.name == key.target; });
       if (!target_here) continue;
-      std::string definition = key.definition;
-      if (!definition.ends_with("NOT VALID")) definition += " NOT VALID";
       TryDefine(store,
                 fmt::format("ALTER TABLE {} ADD CONSTRAINT {} {}", relation.name.Quoted(),
-                            QuoteIdentifier(key.name), definition),
+                            QuoteIdentifier(key.name), key.definition),
                 fmt::format("foreign key {}", key.name));
     }
   }
