@@ -1,12 +1,12 @@
 # A thin desk over the CMake presets. `make` builds build/release/tidemark; `make test` also runs
-# every test; `make demo` shows it (KEEP=1 leaves it running).
+# every test; `make test-clients` real drivers; `make demo` shows it (KEEP=1 leaves it running).
 PRESET ?= release
 # Compilers take up to 1.5 GB each: no more of them than cores, and than memory has room for.
 JOBS ?= $(shell awk -v cores=$$(nproc) '/MemAvailable/ { n = int($$2 / 1500000); \
           print (n < 1 ? 1 : n < cores ? n : cores) }' /proc/meminfo)
 FUZZ_SECONDS ?= 60
 
-.PHONY: build setup configure test demo bench fuzz clean
+.PHONY: build setup configure test test-clients pg-regress demo bench fuzz clean
 
 build: configure
 	cmake --build --preset $(PRESET) --parallel $(JOBS)
@@ -19,6 +19,16 @@ configure: setup
 
 test: build
 	ctest --preset $(PRESET) --parallel $$(nproc)
+
+# Real drivers through the gateway; what they need comes from the registries. CLIENTS="python node"
+# runs some of them.
+test-clients: build
+	@BINARY=build/$(PRESET)/tidemark tests/clients/run $(CLIENTS)
+
+# PostgreSQL's own suites through the gateway and directly; fetches their source.
+pg-regress: build
+	@BINARY=build/$(PRESET)/tidemark tools/pg-regress
+	@BINARY=build/$(PRESET)/tidemark tools/pg-regress --contrib
 
 demo: build
 	@BINARY=build/$(PRESET)/tidemark KEEP=$(KEEP) tools/demo
@@ -35,6 +45,6 @@ fuzz:
 	  echo "== $$target"; $$target -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 $$corpus; \
 	done
 
-# Arrow's wheel in build/arrow stays.
+# What was fetched, build/arrow and build/clients, stays.
 clean:
 	rm -rf build/release build/dev build/tsan build/fuzz

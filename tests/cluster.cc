@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <stdexcept>
+#include <utility>
 
 namespace tidemark::tests {
 
@@ -94,7 +95,8 @@ TemporaryFolder::~TemporaryFolder() {
   fs::remove_all(path_, ignored);
 }
 
-Cluster::Cluster(std::vector<std::string> settings, bool durable) {
+Cluster::Cluster(std::vector<std::string> settings, bool durable, fs::path binaries)
+    : binaries_(std::move(binaries)) {
   std::string name = (fs::temp_directory_path() / "tidemark-pg-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
   directory_ = name;
@@ -104,7 +106,7 @@ Cluster::Cluster(std::vector<std::string> settings, bool durable) {
     if (::chown(name.c_str(), user->pw_uid, user->pw_gid) != 0) throw std::runtime_error("chown");
   }
   const auto data = directory_ / "data";
-  Must(AsServerUser({(ServerBinaries() / "initdb").string(), "-D", data.string(), "-A", "trust",
+  Must(AsServerUser({(binaries_ / "initdb").string(), "-D", data.string(), "-A", "trust",
                      "-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync",
                      "--no-instructions"}));
   std::ofstream conf(data / "postgresql.conf", std::ios::app);
@@ -129,7 +131,7 @@ Cluster::~Cluster() {
 }
 
 void Cluster::Start() {
-  Must(AsServerUser({(ServerBinaries() / "pg_ctl").string(), "-D", (directory_ / "data").string(),
+  Must(AsServerUser({(binaries_ / "pg_ctl").string(), "-D", (directory_ / "data").string(),
                      "-l", (directory_ / "log").string(), "-w", "-t", "60", "start"}));
   running_ = true;
 }
@@ -137,7 +139,7 @@ void Cluster::Start() {
 void Cluster::Stop(const std::string& mode) {
   if (!running_) return;
   running_ = false;
-  Must(AsServerUser({(ServerBinaries() / "pg_ctl").string(), "-D", (directory_ / "data").string(),
+  Must(AsServerUser({(binaries_ / "pg_ctl").string(), "-D", (directory_ / "data").string(),
                      "-m", mode, "-w", "stop"}));
 }
 

@@ -18,8 +18,9 @@ std::filesystem::path ServerBinaries();
 class Cluster {
  public:
   /// `settings` are `name = value` lines for postgresql.conf. Logical decoding is on by default
-  /// (wal_level = logical), fsync off unless `durable`.
-  explicit Cluster(std::vector<std::string> settings = {}, bool durable = false);
+  /// (wal_level = logical), fsync off unless `durable`. `binaries` are the servers', of any version.
+  explicit Cluster(std::vector<std::string> settings = {}, bool durable = false,
+                   std::filesystem::path binaries = ServerBinaries());
   ~Cluster();
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;
@@ -41,7 +42,7 @@ class Cluster {
   static Cluster& Shared();
 
  private:
-  std::filesystem::path directory_;
+  std::filesystem::path binaries_, directory_;
   bool running_ = false;
 };
 

@@ -114,6 +114,7 @@ Dataset ReadDataset(const YamlFile& file, const Config& config, const std::strin
   dataset.strategy = ReadStrategy(map);
   dataset.key = map.Texts("key");
   dataset.cursor = map.Text("cursor").value_or("");
+  dataset.overlap = map.Text("overlap").value_or("");
   dataset.as = map.Text("as").value_or("");
   dataset.cadence = ReadCadence(map);
   map.RefuseOthers();
@@ -123,6 +124,10 @@ Dataset ReadDataset(const YamlFile& file, const Config& config, const std::strin
   if ((dataset.strategy == Strategy::kCursor) != !dataset.cursor.empty()) {
     map.Complain(fmt::format("dataset \"{}\": \"cursor\" and \"strategy: cursor\" need each other",
                              name));
+  }
+  if (dataset.strategy != Strategy::kCursor && !dataset.overlap.empty()) {
+    map.Complain(fmt::format("dataset \"{}\": \"overlap\" needs \"strategy: cursor\"", name),
+                 "overlap");
   }
   const auto& in_store = dataset.as.empty() ? dataset.name : dataset.as;
   if (std::count(in_store.begin(), in_store.end(), '.') != 1) {
@@ -141,7 +146,28 @@ uint16_t ReadPort(const YamlMap& map, std::string_view text, const std::string& 
   return port;
 }
 
-void ReadListen(const YamlFile& file, YamlMap& above, const std::string& name, Listen& listen) {
+void ReadTls(const YamlFile& file, const YAML::Node& node, Listen& listen) {
+  YamlMap map(file, node, "\"tls\"");
+  const auto folder = std::filesystem::path(file.name).parent_path();
+  listen.tls_certificate_file = folder / map.RequiredText("certificate_file");
+  listen.tls_key_file = folder / map.RequiredText("key_file");
+  if (map.Find("required")) listen.tls_required = map.Flag("required", true);
+  map.RefuseOthers();
+}
+
+GatewayLimits ReadLimits(const YamlFile& file, const YAML::Node& node) {
+  YamlMap map(file, node, "\"limits\"");
+  const GatewayLimits limits{.sessions = map.Number("sessions", 1, 100'000),
+                             .startups = map.Number("startups", 1, 100'000),
+                             .startup_bytes = map.Number("startup_bytes", 100, 10'000),
+                             .startup_seconds = map.Number("startup_seconds", 1, 3600)};
+  map.RefuseOthers();
+  return limits;
+}
+
+/// `limits` is nullptr for a server that has none.
+void ReadListen(const YamlFile& file, YamlMap& above, const std::string& name, Listen& listen,
+                GatewayLimits* limits) {
   const auto node = above.Find(name);
   if (!node) return;
   YamlMap map(file, *node, fmt::format("\"{}\"", name));
@@ -156,11 +182,9 @@ void ReadListen(const YamlFile& file, YamlMap& above, const std::string& name, L
     }
   }
   listen.insecure = map.Flag("insecure", listen.insecure);
-  if (const auto tls = map.Find("tls")) {
-    YamlMap inner(file, *tls, "\"tls\"");
-    listen.tls_certificate_file = inner.RequiredText("certificate_file");
-    listen.tls_key_file = inner.RequiredText("key_file");
-    inner.RefuseOthers();
+  if (const auto tls = map.Find("tls")) ReadTls(file, *tls, listen);
+  if (limits != nullptr) {
+    if (const auto given = map.Find("limits")) *limits = ReadLimits(file, *given);
   }
   map.RefuseOthers();
 }
@@ -184,6 +208,10 @@ bool Listen::IsLoopback() const {
   in6_addr v6 = {};
   if (::inet_pton(AF_INET6, host.c_str(), &v6) == 1) return IN6_IS_ADDR_LOOPBACK(&v6) != 0;
   return host == "localhost";
+}
+
+bool Listen::RequiresTls() const {
+  return HasTls() && tls_required.value_or(!IsLoopback() && !insecure);
 }
 
 std::optional<std::string> ProcessEnvironment(const std::string& name) {
@@ -214,8 +242,8 @@ Config ReadConfig(const std::string& text, const std::string& file_name,
   if (const auto data = map.Text("data")) config.data = *data;
   config.allow_volatile_store = map.Flag("allow_volatile_store", false);
   config.gateway.insecure = config.http.insecure = map.Flag("insecure", false);
-  ReadListen(file, map, "gateway", config.gateway);
-  ReadListen(file, map, "http", config.http);
+  ReadListen(file, map, "gateway", config.gateway, &config.gateway_limits);
+  ReadListen(file, map, "http", config.http, nullptr);
   map.EachEntry("sources", [&](const std::string& name, const YAML::Node& node) {
     config.sources.push_back(ReadSource(file, name, node));
   });

@@ -47,6 +47,7 @@ struct Dataset {
   Strategy strategy = Strategy::kSnapshot;
   std::vector<std::string> key;
   std::string cursor;   // only of kCursor
+  std::string overlap;  // how far a cursor goes back, in its own terms; may be empty
   std::string as;       // schema.table in the store; empty: the dataset's name
   std::string cadence;  // cron expression; empty: the common one
 };
@@ -57,7 +58,16 @@ struct Listen {
   uint16_t port = 0;
   bool insecure = false;
   std::string tls_certificate_file, tls_key_file;
+  std::optional<bool> tls_required;
   bool IsLoopback() const;
+  bool HasTls() const { return !tls_certificate_file.empty(); }
+  /// Nobody is served in the clear: as declared, else wherever that would not be safe.
+  bool RequiresTls() const;
+};
+
+/// What the gateway lets clients take; its own defaults (gateway/options.h) where nothing is said.
+struct GatewayLimits {
+  std::optional<uint32_t> sessions, startups, startup_bytes, startup_seconds;
 };
 
 struct Config {
@@ -65,6 +75,7 @@ struct Config {
   std::filesystem::path data = "tidemark-data";
   bool allow_volatile_store = false;
   Listen gateway{.port = 5480};
+  GatewayLimits gateway_limits;
   Listen http{.port = 8480};
   std::vector<Source> sources;
   std::vector<Mirror> mirrors;

@@ -127,6 +127,40 @@ TEST(Config, MirrorOfAConnectionStringBearsItsDatabase) {
   EXPECT_EQ(config.mirrors.at(0).slot, "tidemark_my_shop");
 }
 
+TEST(Config, FilesForTlsAreNamedFromItsOwnFolder) {
+  const auto config = ReadConfig(
+      "gateway: {tls: {certificate_file: tls/a.crt, key_file: /keys/a.key}}\n", "/etc/t/t.yaml");
+  EXPECT_EQ(config.gateway.tls_certificate_file, "/etc/t/tls/a.crt");
+  EXPECT_EQ(config.gateway.tls_key_file, "/keys/a.key");
+  EXPECT_EQ(ComplaintOf("gateway: {tls: {certificate_file: a}}\n"),
+            "tidemark.yaml:1:16: \"tls\" needs \"key_file\"");
+}
+
+TEST(Config, LimitsOfTheGatewayHaveTheirRanges) {
+  const auto config = Read("gateway: {limits: {sessions: 20, startup_seconds: 5}}\n");
+  EXPECT_EQ(config.gateway_limits.sessions, 20u);
+  EXPECT_EQ(config.gateway_limits.startup_seconds, 5u);
+  EXPECT_EQ(config.gateway_limits.startups, std::nullopt);
+  EXPECT_EQ(ComplaintOf("gateway: {limits: {sessions: 0}}\n"),
+            "tidemark.yaml:1:30: \"sessions\" must be a whole number from 1 to 100000");
+  EXPECT_EQ(ComplaintOf("gateway: {limits: {startup_bytes: 9k}}\n"),
+            "tidemark.yaml:1:35: \"startup_bytes\" must be a whole number from 100 to 10000");
+  EXPECT_EQ(ComplaintOf("http: {limits: {sessions: 1}}\n"),
+            "tidemark.yaml:1:8: unknown key \"limits\" in \"http\"");
+}
+
+TEST(Listen, RequiresTlsWhereItIsReachableFromElsewhere) {
+  const auto listen = [](const std::string& more) {
+    return Read("gateway: {tls: {certificate_file: a, key_file: b" + more + "}").gateway;
+  };
+  EXPECT_FALSE(listen("}").RequiresTls());
+  EXPECT_TRUE(listen(", required: true}").RequiresTls());
+  EXPECT_TRUE(listen("}, listen: \"0.0.0.0:1\"").RequiresTls());
+  EXPECT_FALSE(listen(", required: false}, listen: \"0.0.0.0:1\"").RequiresTls());
+  EXPECT_FALSE(listen("}, insecure: true, listen: \"0.0.0.0:1\"").RequiresTls());
+  EXPECT_FALSE(Listen{.host = "0.0.0.0"}.RequiresTls());
+}
+
 TEST(Listen, KnowsLoopbackAddresses) {
   EXPECT_TRUE(Listen{.host = "127.0.0.53"}.IsLoopback());
   EXPECT_TRUE(Listen{.host = "::1"}.IsLoopback());

@@ -124,18 +124,15 @@ void RefuseUnavailable(const Config& config) {
                             config.datasets.front().name))
         .Hint("Remove \"datasets\" from the configuration; mirrors are available.");
   }
-  if (!config.gateway.tls_certificate_file.empty()) {
-    throw Error(base::kConfigFileError, "gateway: tls is not available in this version")
-        .Hint("Listen on a loopback address, or behind a proxy that ends TLS.");
-  }
 }
 
 void RequireSafeListen(const Listen& listen, const std::string& name) {
-  if (listen.IsLoopback() || listen.insecure || !listen.tls_certificate_file.empty()) return;
+  if (listen.IsLoopback() || listen.insecure || listen.RequiresTls()) return;
   throw Error(base::kConfigFileError,
-              fmt::format("{}: listening on \"{}\" without TLS would send data in the clear", name,
-                          listen.host))
-      .Hint(fmt::format("Listen on 127.0.0.1, or accept that with \"{}: {{insecure: true}}\".",
+              fmt::format("{}: listening on \"{}\" without {}TLS would send data in the clear",
+                          name, listen.host, listen.HasTls() ? "requiring " : ""))
+      .Hint(fmt::format("Give it \"tls: {{certificate_file: …, key_file: …}}\", listen on "
+                        "127.0.0.1, or accept that with \"{}: {{insecure: true}}\".",
                         name));
 }
 

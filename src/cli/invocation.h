@@ -18,6 +18,8 @@ class App;
 
 namespace tidemark::cli {
 
+class StopSignals;
+
 /// tidemark.yaml, used when it is there and --config names no other.
 inline constexpr const char* kDefaultConfigFile = "tidemark.yaml";
 
@@ -26,6 +28,7 @@ struct Invocation {
   std::optional<uint16_t> port, http_port;
   bool json = false;
   std::stop_token stop;
+  StopSignals* signals = nullptr;  // main's
 
   /// Reads file, environment and flags. Throws F0000.
   Config Configure() const;
@@ -45,10 +48,11 @@ std::string StoreDsn(const Config& config);
 pg::Connection OpenStoreToRead(const Config& config, const std::stop_token& stop);
 
 /// Throws F0000 when something is declared that this version cannot do yet: datasets outside
-/// mirrors, TLS.
+/// mirrors.
 void RefuseUnavailable(const Config& config);
 
-/// Throws F0000 when `listen` is reachable from elsewhere without TLS or `insecure: true`.
+/// Throws F0000 when `listen` is reachable from elsewhere without requiring TLS and without
+/// `insecure: true`.
 void RequireSafeListen(const Listen& listen, const std::string& name);
 
 }  // namespace tidemark::cli

@@ -41,7 +41,7 @@ int Run(int argc, char** argv) {
   app.option_defaults()->take_last();
   Invocation invocation;
   Program program{.app = app, .invocation = invocation, .chosen = {}};
-  for (const auto add : {AddUp, AddCheck, AddFollow, AddServe, AddStatus, AddBases, AddEvidence,
+  for (const auto add : {AddUp, AddCheck, AddCapture, AddFollow, AddServe, AddStatus, AddBases, AddEvidence,
                          AddVerify, AddWait, AddUser}) {
     add(program);
   }
@@ -54,8 +54,9 @@ int Run(int argc, char** argv) {
     return static_cast<int>(ExitCode::kUsage);
   }
   base::OpenLog();
-  const StopSignals signals;
+  StopSignals signals;
   invocation.stop = signals.token();
+  invocation.signals = &signals;
   try {
     return static_cast<int>(program.chosen(invocation));
   } catch (const base::Error& error) {

@@ -19,10 +19,9 @@ bool IsIgnored(int signal) {
 // SIGUSR2 ends the waiting thread; nobody else sends it.
 StopSignals::StopSignals() {
   ::sigemptyset(&signals_);
-  for (const int signal : {SIGTERM, SIGUSR2}) ::sigaddset(&signals_, signal);
-  for (const int signal : {SIGINT, SIGHUP}) {
-    if (!IsIgnored(signal)) ::sigaddset(&signals_, signal);
-  }
+  for (const int signal : {SIGTERM, SIGHUP, SIGUSR2}) ::sigaddset(&signals_, signal);
+  if (!IsIgnored(SIGINT)) ::sigaddset(&signals_, SIGINT);
+  ignores_hangup_ = IsIgnored(SIGHUP);  // being blocked, it comes to the waiter all the same
   ::pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
   waiter_ = std::thread([this] {
@@ -30,10 +29,23 @@ StopSignals::StopSignals() {
       int signal = 0;
       if (::sigwait(&signals_, &signal) != 0) continue;
       if (signal == SIGUSR2) return;
+      if (signal == SIGHUP && (ActOnHangup() || ignores_hangup_)) continue;
       if (++stops > 1) ::_exit(128 + signal);
       source_.request_stop();
     }
   });
+}
+
+void StopSignals::OnHangup(std::function<void()> act) {
+  const std::scoped_lock lock(mutex_);
+  on_hangup_ = std::move(act);
+}
+
+bool StopSignals::ActOnHangup() {
+  const std::scoped_lock lock(mutex_);
+  if (!on_hangup_) return false;
+  on_hangup_();
+  return true;
 }
 
 StopSignals::~StopSignals() {

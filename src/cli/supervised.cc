@@ -65,6 +65,10 @@ void Supervised::Tend() {
 
 int Supervised::pid_fd() const { return process_ ? process_->pid_fd() : -1; }
 
+void Supervised::Signal(int signal) {
+  if (process_) process_->Signal(signal);
+}
+
 void Supervised::Stop(milliseconds limit) {
   if (!process_) return;
   process_->Signal(SIGTERM);

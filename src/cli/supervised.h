@@ -29,6 +29,8 @@ class Supervised {
   base::Deadline due() const { return due_; }
   /// The exit code with which it gave up, if it has.
   std::optional<int> given_up() const { return given_up_; }
+  /// Does nothing while there is no process.
+  void Signal(int signal);
   /// SIGTERM, and SIGKILL at the limit.
   void Stop(std::chrono::milliseconds limit);
 

@@ -1,9 +1,12 @@
 // tidemark up: embedded store, capture and gateway in one, in the foreground. Supervises the store,
-// `follow` and `serve` as child processes and shares nothing with them but the store.
+// `follow` and `serve` as child processes and shares nothing with them but the store. SIGHUP stops
+// it where it has a terminal, which is then gone; elsewhere it goes to `serve`.
 //
 //   refuse (port, folder, preflight; nothing created) → store → database, schema, reader
 //     → serve, follow → watch until a signal → stop serve, follow, store, in this order
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -19,7 +22,9 @@
 #include "cli/listen_address.h"
 #include "cli/psql_line.h"
 #include "cli/source_check.h"
+#include "cli/stop_signals.h"
 #include "cli/supervised.h"
+#include "gateway/tls_identity.h"
 #include "temporal/durability.h"
 #include "temporal/embedded_store.h"
 #include "temporal/store.h"
@@ -42,10 +47,43 @@ constexpr auto kFollowStopLimit = std::chrono::seconds(30);
 void RequireUsable(const Config& config) {
   RefuseUnavailable(config);
   RequireSafeListen(config.gateway, "gateway");
+  if (const auto& listen = config.gateway; listen.HasTls()) {
+    gateway::TlsIdentity::Load({listen.tls_certificate_file, listen.tls_key_file});
+  }
   if (config.mirrors.empty()) {
     throw Error(base::kConfigFileError, "there is nothing to mirror")
         .Hint("Name a PostgreSQL with --source, or declare a mirror in tidemark.yaml.");
   }
+}
+
+/// SIGHUP as something to wait for.
+class Hangups {
+ public:
+  explicit Hangups(StopSignals& signals)
+      : fd_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)), action_(signals, [this] {
+          const uint64_t one = 1;
+          if (::write(fd_, &one, sizeof one) < 0) return;  // it is readable already
+        }) {}
+  ~Hangups() { ::close(fd_); }
+  Hangups(const Hangups&) = delete;
+  Hangups& operator=(const Hangups&) = delete;
+  /// Readable once one has come.
+  int fd() const { return fd_; }
+  /// True when one has come since the last call.
+  bool Take() {
+    uint64_t count = 0;
+    return ::read(fd_, &count, sizeof count) == sizeof count;
+  }
+
+ private:
+  int fd_;
+  HangupAction action_;
+};
+
+bool HasTerminal() {
+  const int terminal = ::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (terminal >= 0) ::close(terminal);
+  return terminal >= 0;
 }
 
 /// The port must be free. In a folder that was used before, the gateway of a tidemark that was
@@ -131,15 +169,19 @@ ExitCode Watch(const Invocation& invocation, const Config& config, const StoreLa
   Supervised serve("serve", {}, environment);
   Supervised follow("follow", {}, environment);
   FirstCopy first_copy(dsn, config.mirrors.size());
+  std::optional<Hangups> hangups;
+  if (!HasTerminal()) hangups.emplace(*invocation.signals);
   bool readable = false;
   auto result = ExitCode::kDone;
   try {
     while (!invocation.stop.stop_requested()) {
       auto until = serve.due().Min(follow.due());
       if (!readable) until = until.Min(Deadline::After(kLookEvery));
-      base::WaitReadable({serve.pid_fd(), follow.pid_fd(), store ? store->pid_fd() : -1}, until,
-                         invocation.stop);
+      base::WaitReadable({serve.pid_fd(), follow.pid_fd(), store ? store->pid_fd() : -1,
+                          hangups ? hangups->fd() : -1},
+                         until, invocation.stop);
       if (invocation.stop.stop_requested()) break;
+      if (hangups && hangups->Take()) serve.Signal(SIGHUP);
       if (store != nullptr && store->HasEnded()) {
         spdlog::error("the store has ended unasked; it is started again");
         store->Restart(invocation.stop);

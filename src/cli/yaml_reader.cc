@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -83,6 +84,18 @@ bool YamlMap::Flag(const std::string& key, bool otherwise) {
   if (*text == "true") return true;
   if (*text != "false") Complain(fmt::format("\"{}\" must be true or false", key), key);
   return false;
+}
+
+std::optional<uint32_t> YamlMap::Number(const std::string& key, uint32_t least, uint32_t most) {
+  const auto text = Text(key);
+  if (!text) return std::nullopt;
+  uint32_t number = 0;
+  const auto [end, code] = std::from_chars(text->data(), text->data() + text->size(), number);
+  if (code != std::errc() || end != text->data() + text->size() || number < least ||
+      number > most) {
+    Complain(fmt::format("\"{}\" must be a whole number from {} to {}", key, least, most), key);
+  }
+  return number;
 }
 
 std::vector<std::string> YamlMap::Texts(const std::string& key) {

@@ -35,6 +35,8 @@ class YamlMap {
   std::optional<std::string> Secret(const std::string& key);
   std::string RequiredText(const std::string& key);
   bool Flag(const std::string& key, bool otherwise);
+  /// A whole number in that range.
+  std::optional<uint32_t> Number(const std::string& key, uint32_t least, uint32_t most);
   /// A list of texts; a single text is a list of one.
   std::vector<std::string> Texts(const std::string& key);
   /// Calls `each` for every entry of the map under `key`, in order.

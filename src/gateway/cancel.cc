@@ -30,10 +30,12 @@ void Cancel::OnConnected(Stream::Error error, std::string packet) {
 }
 
 void Cancel::AwaitEnd() {
-  store_.Read([self = shared_from_this()](Stream::Error error, std::string_view) {
-    if (error) return self->Done();
-    self->AwaitEnd();
-  });
+  store_.Read(
+      [this](Stream::Error error, std::string_view) {
+        if (error) return Done();
+        AwaitEnd();
+      },
+      shared_from_this());
 }
 
 void Cancel::Done() {

@@ -35,6 +35,13 @@ RETURNS TABLE (ord integer, kind text, schema_name text, relation_name text,
     LEFT JOIN pg_class c ON c.oid = to_regclass(n.name)
     LEFT JOIN pg_namespace s ON s.oid = c.relnamespace
    ORDER BY n.ord $$;
+CREATE FUNCTION tidemark.resolve_pinned(names text[], functions text[], calls text[])
+RETURNS TABLE (ord integer, kind text, schema_name text, relation_name text,
+               volatile_function text, pinned_tx bigint, cap_tx bigint) LANGUAGE sql STABLE AS $$
+  SELECT 0, '', '', '', '', NULL::bigint, NULL::bigint
+   UNION ALL
+  SELECT r.*, NULL, NULL FROM tidemark.resolve(names, functions) r $$;
+CREATE FUNCTION tidemark.await_pin() RETURNS text LANGUAGE sql STABLE AS $$ SELECT '' $$;
 CREATE FUNCTION tidemark.settle() RETURNS bigint LANGUAGE sql VOLATILE AS
   $$ SELECT nextval('tidemark.settled') $$;
 CREATE FUNCTION tidemark.tx_at(relation regclass, instant timestamptz) RETURNS bigint

@@ -10,6 +10,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -23,8 +24,8 @@ namespace {
 using boost::asio::ip::tcp;
 using boost::system::error_code;
 
-// Connections beyond the sessions: those in start-up, being refused, and cancel requests.
-constexpr size_t kOtherConnectionsMax = 256;
+// Connections that are neither sessions nor in start-up: those being refused, and cancel requests.
+constexpr size_t kOtherConnectionsMax = 128;
 // After an accept failed, for want of file descriptors mostly.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 
@@ -42,18 +43,30 @@ class Listener::Impl {
         strand_(boost::asio::make_strand(io_)),
         acceptor_(strand_),
         timer_(strand_) {
+    ReloadTls();
     Listen();
   }
 
   uint16_t port() const { return port_; }
   size_t sessions() const { return sessions_; }
 
+  void ReloadTls() {
+    if (!options_->tls) return;
+    auto identity = TlsIdentity::Load(*options_->tls);
+    const std::scoped_lock lock(mutex_);
+    identity_ = std::move(identity);
+  }
+
   void Run(std::stop_token stop) {
     boost::asio::post(strand_, [this] { Accept(); });
     std::stop_callback on_stop(stop, [this] { boost::asio::post(strand_, [this] { Stop(); }); });
     std::vector<std::jthread> others;
-    for (size_t i = 1; i < ThreadCount(options_->threads); ++i) {
-      others.emplace_back([this] { io_.run(); });
+    try {
+      for (size_t i = 1; i < ThreadCount(options_->threads); ++i) {
+        others.emplace_back([this] { io_.run(); });
+      }
+    } catch (const std::system_error& error) {
+      Log(fmt::format("serving with {} threads: {}", others.size() + 1, error.what()));
     }
     io_.run();
   }
@@ -97,15 +110,41 @@ class Listener::Impl {
 
   /// nullptr when there are too many connections to even say so.
   std::shared_ptr<Relay> Admit(tcp::socket client) {
+    if (const auto oldest = TakeOldestStartup()) {
+      oldest->Stop(base::Error(base::kTooManyConnections, "too many connections are starting"));
+    }
     const std::scoped_lock lock(mutex_);
-    if (relays_.size() >= options_->sessions_max + kOtherConnectionsMax) return nullptr;
+    const size_t others = relays_.size() - starting_.size();
+    if (others >= options_->sessions_max + kOtherConnectionsMax) return nullptr;
     auto relay =
         std::make_shared<Relay>(std::move(client), options_,
-                                Relay::House{.admit = [this] { return BeginSession(); },
+                                Relay::House{.identity = [this] { return identity(); },
+                                             .started = [this](Relay* it) { EndStartup(it); },
+                                             .admit = [this] { return BeginSession(); },
                                              .release = [this] { --sessions_; },
                                              .gone = [this](Relay* gone) { Forget(gone); }});
     relays_.emplace(relay.get(), relay);
+    starting_.push_back(relay.get());
     return relay;
+  }
+
+  /// The one that has to go for another to come; nullptr mostly.
+  std::shared_ptr<Relay> TakeOldestStartup() {
+    const std::scoped_lock lock(mutex_);
+    if (starting_.size() < std::max<size_t>(options_->startups_max, 1)) return nullptr;
+    auto oldest = relays_.at(starting_.front());
+    starting_.erase(starting_.begin());
+    return oldest;
+  }
+
+  std::shared_ptr<const TlsIdentity> identity() {
+    const std::scoped_lock lock(mutex_);
+    return identity_;
+  }
+
+  void EndStartup(Relay* relay) {
+    const std::scoped_lock lock(mutex_);
+    std::erase(starting_, relay);
   }
 
   bool BeginSession() {
@@ -117,6 +156,7 @@ class Listener::Impl {
   void Forget(Relay* gone) {
     {
       const std::scoped_lock lock(mutex_);
+      std::erase(starting_, gone);
       relays_.erase(gone);  // its running handler keeps it alive
     }
     boost::asio::post(strand_, [this] {
@@ -159,7 +199,9 @@ class Listener::Impl {
   uint16_t port_ = 0;
   bool stopping_ = false;
   std::atomic<size_t> sessions_ = 0;
-  std::mutex mutex_;  // guards relays_
+  std::mutex mutex_;  // guards what follows
+  std::shared_ptr<const TlsIdentity> identity_;
+  std::vector<Relay*> starting_;  // oldest first
   std::unordered_map<Relay*, std::shared_ptr<Relay>> relays_;
 };
 
@@ -168,6 +210,7 @@ Listener::~Listener() = default;
 
 uint16_t Listener::port() const { return impl_->port(); }
 size_t Listener::sessions() const { return impl_->sessions(); }
+void Listener::ReloadTls() { impl_->ReloadTls(); }
 void Listener::Run(std::stop_token stop) { impl_->Run(std::move(stop)); }
 
 }  // namespace tidemark::gateway

@@ -15,8 +15,9 @@ namespace tidemark::gateway {
 
 class Listener {
  public:
-  /// Throws 55006 when the address is in use, 08001 when it cannot be listened on otherwise. The
-  /// store need not be there: clients are told so (57P03) until it is.
+  /// Throws 55006 when the address is in use, 08001 when it cannot be listened on otherwise, F0000
+  /// when the files for TLS cannot be used. The store need not be there: clients are told so
+  /// (57P03) until it is.
   explicit Listener(Options options);
   ~Listener();
   Listener(const Listener&) = delete;
@@ -26,6 +27,11 @@ class Listener {
   uint16_t port() const;
   /// Sessions now.
   size_t sessions() const;
+
+  /// Reads certificate and key again, for sessions to come; those that are there keep theirs.
+  /// Throws F0000, and goes on with the old ones, when the new ones cannot be used. Nothing without
+  /// TLS. Any thread.
+  void ReloadTls();
 
   /// Serves until `stop` is requested: then accepts no more, tells every client 57P01, closes, and
   /// returns within Options::stop_timeout and a little.

@@ -2,8 +2,8 @@
 // Session what to do, does it. Holds back: a side is read only while the other side's unsent bytes
 // are few, so that at most about 256 kB are kept per direction. Everything runs on one strand.
 //
-//   starting ──► connecting ──► relaying ──► closing ──► closed
-//      └─ refused, or a cancel request has been forwarded ─┘
+//   starting (TLS included) ──► connecting ──► relaying ──► closing ──► closed
+//      └─── refused, or a cancel request has been forwarded ───┘
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/error.h"
 #include "gateway/cancel.h"
@@ -19,6 +20,7 @@
 #include "gateway/session.h"
 #include "gateway/startup.h"
 #include "gateway/stream.h"
+#include "gateway/tls_identity.h"
 
 namespace tidemark::gateway {
 
@@ -26,8 +28,11 @@ class Relay : public std::enable_shared_from_this<Relay> {
  public:
   /// What the relay asks of its listener.
   struct House {
-    std::function<bool()> admit;    // true when one more session may begin
-    std::function<void()> release;  // an admitted session has ended
+    /// What to show clients that want TLS; called only if Options::tls is set.
+    std::function<std::shared_ptr<const TlsIdentity>()> identity;
+    std::function<void(Relay*)> started;  // the client has said what it wants
+    std::function<bool()> admit;          // true when one more session may begin
+    std::function<void()> release;        // an admitted session has ended
     std::function<void(Relay*)> gone;
   };
 
@@ -42,6 +47,7 @@ class Relay : public std::enable_shared_from_this<Relay> {
  private:
   void ReadStartup();
   void OnStartupBytes(std::string_view bytes);
+  void BeginTls();
   void BeginSession();
   void ForwardCancel();
   void OnConnected(Stream::Error error);
@@ -53,6 +59,7 @@ class Relay : public std::enable_shared_from_this<Relay> {
   void OnFrontendSent(Stream::Error error);
   void OnBackendSent(Stream::Error error);
   void Perform(Steps steps);
+  void Log(std::string_view line) const;
   void Refuse(const base::Error& error);
   /// Sends what is left to the client and closes both sides within `limit`.
   void Finish(std::chrono::milliseconds limit);

@@ -57,6 +57,9 @@ class Session {
   /// from the client until steps of OnBackendBytes make it true again.
   bool wants_frontend() const { return !inquiry_ || frontend_.kept_bytes() < kHeldBytesMax; }
 
+  /// True once one side has said that it ends the session.
+  bool parted() const { return parted_ || opaque_; }
+
   /// True while a statement is held: bytes of the client are yet to go to the store.
   bool holds() const { return inquiry_.has_value(); }
 
@@ -68,6 +71,7 @@ class Session {
   void CutFrontend(std::string_view bytes, std::string& to_backend);
   size_t FrontendNeed(const wire::MessageHeader& header) const;
   void OnFrontendMessage(const Piece& piece, Run& to_backend);
+  void Dispatch(const Piece& piece, Run& to_backend);
   void OnNames(const Piece& piece);
   bool OnBind(const Piece& piece, Run& to_backend);
   void SendBind(std::string_view message, std::string& to_backend);
@@ -80,12 +84,13 @@ class Session {
   void SendHidden(std::string& out, std::string_view name, std::string_view sql,
                   Expectation::Asker asker);
   void Probe(std::string& to_backend);
+  void BeginInquiry(Inquiry inquiry, std::string& to_backend);
   void OnProbed(const Inquiry& over, std::string& to_client, std::string& to_backend);
   void LearnPin(const Inquiry& over);
   void SendHeld(const Inquiry& over, std::string& to_backend);
   void SendHeldBind(Inquiry& over, std::string& to_backend);
   void SendRewritten(Inquiry& over, std::string& to_backend);
-  void SendRefusal(const base::Error& error, std::string& to_backend);
+  void SendRefusal(wire::ErrorFields error, std::string& to_backend);
   void DropHeld();
 
   // session_backend.cc: what the store answers
@@ -93,7 +98,7 @@ class Session {
   size_t BackendNeed(const wire::MessageHeader& header);
   void OnBackendMessage(const Piece& piece, Run& to_client, std::string& to_backend);
   bool Show(const Piece& piece, const Expectation* head, Run& to_client) const;
-  bool IsProbeError(const Piece& piece, const Expectation& head) const;
+  bool IsHiddenError(const Piece& piece, const Expectation& head) const;
   bool ShowError(const Piece& piece, const Expectation* head, Run& to_client) const;
   void GoOpaque(Steps& steps);
 
@@ -106,15 +111,20 @@ class Session {
   SqlPreparedNames prepared_names_;
   bool prepared_in_sql_ = false;  // SQL's PREPARE may have named a statement that settles
   bool is_reader_ = false;        // its role may only read
+  bool pipeline_open_ = false;    // messages of the extended protocol wait for their Sync
   bool begins_pinned_ = false;    // what RESET returns to is a pin
   bool idle_when_asked_ = false;  // no transaction was open, and nothing under way
+  std::optional<std::string> fresh_pin_;  // known, and nothing has run since it was asked
   char status_ = 'I';             // of the last ReadyForQuery
   std::string unnamed_parse_;     // the unnamed statement as the client wrote it, if it passed
   std::optional<Inquiry> inquiry_;
+  bool inquiry_syncs_ = false;  // its questions end with a Sync of their own
+  std::optional<wire::ErrorFields> inquiry_error_;  // and one of them failed: to be said after it
   std::string held_;           // the message that the inquiry is about
   bool drops_frontend_ = false;  // the rest of the client's message at hand goes nowhere
   bool shows_backend_ = true;  // whether the rest of the store's message at hand goes to the client
   bool opaque_ = false;
+  bool parted_ = false;
 };
 
 }  // namespace tidemark::gateway

@@ -20,6 +20,15 @@ bool IsWhole(const MessageCutter::Piece& piece) {
   return piece.body().size() == piece.header.body_bytes;
 }
 
+/// False also for what cannot be read: the client may make of it what it can.
+bool EndsConnection(std::string_view error) {
+  try {
+    return wire::ErrorFields::Read(error).EndsConnection();
+  } catch (const base::Error&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 void Session::CutBackend(std::string_view bytes, Steps& steps) {
@@ -67,9 +76,15 @@ void Session::OnBackendMessage(const Piece& piece, Run& to_client, std::string& 
   if (IsAsynchronous(type)) return;
 
   const bool asked = inquiry_ && head && head->asker == Asker::kInquiry;
+  if (type == wire::ErrorFields::kErrorType && IsWhole(piece)) {
+    parted_ = parted_ || EndsConnection(piece.body());
+  }
   if (type == wire::ReadyForQuery::kType) status_ = wire::ReadyForQuery::Read(piece.body()).status;
   if (asked && type == wire::DataRow::kType) inquiry_->OnRow(wire::DataRow::Read(piece.body()));
-  if (asked && type == wire::ErrorFields::kErrorType && !inquiry_->is_probe()) {
+  if (asked && type == wire::ErrorFields::kErrorType && inquiry_syncs_) {
+    inquiry_error_ = wire::ErrorFields::Read(piece.body());
+    inquiry_->Translate(*inquiry_error_);
+  } else if (asked && type == wire::ErrorFields::kErrorType && !inquiry_->is_probe()) {
     // The client's statement has its answer; so the ReadyForQuery after it is the client's too.
     head->asker = Asker::kClient;
     inquiry_.reset();
@@ -80,6 +95,11 @@ void Session::OnBackendMessage(const Piece& piece, Run& to_client, std::string& 
   if (started) return Probe(to_backend);
   if (!inquiry_) return;
   if (received.inquiry_answered) {
+    if (inquiry_error_) {
+      inquiry_.reset();
+      SendRefusal(*std::exchange(inquiry_error_, std::nullopt), to_backend);
+      return;
+    }
     inquiry_->OnAnswered();
     if (inquiry_->is_probe()) {
       const Inquiry over = std::move(*inquiry_);
@@ -87,7 +107,7 @@ void Session::OnBackendMessage(const Piece& piece, Run& to_client, std::string& 
       return OnProbed(over, to_client.Write(), to_backend);
     }
     Advance(to_backend);
-  } else if (received.inquiry_dropped) {
+  } else if (received.inquiry_dropped && !inquiry_error_) {
     const Inquiry dropped = std::move(*inquiry_);
     inquiry_.reset();
     SendHeld(dropped, to_backend);
@@ -99,7 +119,7 @@ bool Session::Show(const Piece& piece, const Expectation* head, Run& to_client) 
   const char type = piece.header.type;
   const bool error =
       type == wire::ErrorFields::kErrorType || type == wire::ErrorFields::kNoticeType;
-  if (error && head && IsProbeError(piece, *head)) return false;
+  if (error && head && IsHiddenError(piece, *head)) return false;
   if (error && head && IsWhole(piece) && ShowError(piece, head, to_client)) return true;
   const bool ours = head && (head->asker == Asker::kInquiry || head->asker == Asker::kSettle ||
                              head->asker == Asker::kReparse ||
@@ -109,16 +129,12 @@ bool Session::Show(const Piece& piece, const Expectation* head, Run& to_client) 
   return !hidden;
 }
 
-// What the store is will be asked again; a connection that ends is the client's business.
-bool Session::IsProbeError(const Piece& piece, const Expectation& head) const {
-  if (!inquiry_ || !inquiry_->is_probe() || head.asker != Asker::kInquiry || !IsWhole(piece)) {
-    return false;
-  }
-  try {
-    return !wire::ErrorFields::Read(piece.body()).EndsConnection();
-  } catch (const base::Error&) {
-    return false;
-  }
+// Of a probe: what the store is will be asked again. Of an inquiry with a Sync of its own: it is said
+// later. A connection that ends is the client's business.
+bool Session::IsHiddenError(const Piece& piece, const Expectation& head) const {
+  const bool later = inquiry_ && (inquiry_->is_probe() || inquiry_syncs_);
+  if (!later || head.asker != Asker::kInquiry || !IsWhole(piece)) return false;
+  return !EndsConnection(piece.body());
 }
 
 // False when it goes to the client as it came.

@@ -48,7 +48,6 @@ size_t Session::FrontendNeed(const wire::MessageHeader& header) const {
   switch (header.type) {
     case wire::Query::kType:
     case wire::Parse::kType:
-      if (store_ == Inquiry::Store::kForeign) return 0;
       // A pinned session must not pass unread what would read the latest.
       return header.body_bytes <= options_.text_bytes_max || scope_.pins ? header.body_bytes : 0;
     case wire::Bind::kType:
@@ -62,13 +61,20 @@ size_t Session::FrontendNeed(const wire::MessageHeader& header) const {
 }
 
 void Session::OnFrontendMessage(const Piece& piece, Run& to_backend) {
+  const char type = piece.header.type;
+  if (type != wire::Parse::kType && type != wire::Bind::kType && type != 'D') fresh_pin_.reset();
+  Dispatch(piece, to_backend);
+  const bool extended = type == wire::Parse::kType || type == wire::Bind::kType || type == 'D' ||
+                        type == wire::Execute::kType || type == 'C';
+  if (extended) pipeline_open_ = true;
+  if (type == wire::kSync || type == wire::Query::kType) pipeline_open_ = false;
+}
+
+void Session::Dispatch(const Piece& piece, Run& to_backend) {
   switch (piece.header.type) {
     case wire::Query::kType:
     case wire::Parse::kType:
-      if (IsWhole(piece) && !expected_.deaf() && store_ != Inquiry::Store::kForeign &&
-          Inquire(piece, to_backend.Write())) {
-        return;
-      }
+      if (IsWhole(piece) && !expected_.deaf() && Inquire(piece, to_backend.Write())) return;
       OnTextPassed(piece.bytes);
       break;
     case wire::Bind::kType:
@@ -82,6 +88,9 @@ void Session::OnFrontendMessage(const Piece& piece, Run& to_backend) {
       break;
     case wire::kSync:
       expected_.Sent({.kind = Kind::kSync});
+      break;
+    case wire::kTerminate:
+      parted_ = true;
       break;
     case wire::kFunctionCall:
       scope_.pins = scope_.pins || store_ != Inquiry::Store::kForeign;  // it may be set_config()
@@ -127,19 +136,20 @@ bool Session::OnBind(const Piece& piece, Run& to_backend) {
   if (!names) return false;  // malformed, or a name so long that the server cuts it short
   const Prepared::Statement statement = prepared_.FindStatement(names->statement);
   if (!scope_.pins && (!statement || statement->pin.empty())) return false;
+  if (statement && fresh_pin_ == statement->pin) return false;
   std::string parse = statement ? statement->client_parse : std::string();
   if (!statement && names->statement.empty()) parse = unnamed_parse_;
   std::string text;
   if (!parse.empty()) {
     text = wire::Parse::Read(std::string_view(parse).substr(wire::MessageHeader::kBytes)).text;
   }
-  inquiry_ = Inquiry::ForBind(names->statement, statement ? statement->pin : std::string(),
-                              std::move(text),
-                              {.protocol = Inquiry::Protocol::kExtended,
-                               .store = Inquiry::Store::kTidemark,
-                               .scope = {.executes = scope_.executes, .pins = true}});
   held_ = piece.bytes;
-  Advance(to_backend.Write());
+  BeginInquiry(Inquiry::ForBind(names->statement, statement ? statement->pin : std::string(),
+                                std::move(text),
+                                {.protocol = Inquiry::Protocol::kExtended,
+                                 .store = Inquiry::Store::kTidemark,
+                                 .scope = {.executes = scope_.executes, .pins = true}}),
+               to_backend.Write());
   return true;
 }
 
@@ -166,19 +176,24 @@ void Session::SendBind(std::string_view message, std::string& to_backend) {
 
 // True when the message is held or has been dealt with.
 bool Session::Inquire(const Piece& piece, std::string& to_backend) {
+  std::optional<Inquiry> inquiry;
   try {
     const bool simple = piece.header.type == wire::Query::kType;
     const std::string_view text =
         simple ? wire::Query::Read(piece.body()).text : wire::Parse::Read(piece.body()).text;
+    // Sessions may be older than the schema tidemark.
+    const bool asks_again = store_ == Inquiry::Store::kForeign && rewrite::NamesTemporal(text);
+    if (asks_again) store_ = Inquiry::Store::kUnknown;
+    if (store_ == Inquiry::Store::kForeign) return false;
     if (is_reader_) {
       if (const auto error = rewrite::LeavesReadOnly(text)) {
         held_ = piece.bytes;
-        SendRefusal(*error, to_backend);
+        SendRefusal(wire::ErrorFields::From(*error, "ERROR"), to_backend);
         return true;
       }
     }
     scope_.pins = scope_.pins || rewrite::MayPin(text);
-    inquiry_ = Inquiry::Open(
+    inquiry = Inquiry::Open(
         text, {.protocol = simple ? Inquiry::Protocol::kSimple : Inquiry::Protocol::kExtended,
                .store = store_,
                .scope = scope_,
@@ -186,9 +201,9 @@ bool Session::Inquire(const Piece& piece, std::string& to_backend) {
   } catch (const base::Error&) {
     return false;  // malformed: the server says so
   }
-  if (!inquiry_) return false;
+  if (!inquiry) return false;
   held_ = piece.bytes;
-  Advance(to_backend);
+  BeginInquiry(std::move(*inquiry), to_backend);
   return true;
 }
 

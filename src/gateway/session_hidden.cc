@@ -16,9 +16,15 @@ constexpr std::string_view kRefusedText = "tidemark refuses this statement";
 }  // namespace
 
 // After start-up: what the store is, and whether the session begins with a pin.
-void Session::Probe(std::string& to_backend) {
-  inquiry_ = Inquiry::Probe();
-  SendInquiry(to_backend);
+void Session::Probe(std::string& to_backend) { BeginInquiry(Inquiry::Probe(), to_backend); }
+
+// Between two pipelines its questions end with a Sync of their own: what follows may need to be the
+// first of its transaction. A transaction block stays open all the same.
+void Session::BeginInquiry(Inquiry inquiry, std::string& to_backend) {
+  idle_when_asked_ = status_ == 'I' && expected_.empty() && !pipeline_open_;
+  inquiry_syncs_ = inquiry.protocol() == Inquiry::Protocol::kExtended && !pipeline_open_;
+  inquiry_ = std::move(inquiry);
+  Advance(to_backend);
 }
 
 // The inquiry has its next question, or is over.
@@ -28,7 +34,9 @@ void Session::Advance(std::string& to_backend) {
   inquiry_.reset();
   store_ = over.store();
   LearnPin(over);
-  if (over.refusal()) return SendRefusal(*over.refusal(), to_backend);
+  if (over.refusal()) {
+    return SendRefusal(wire::ErrorFields::From(*over.refusal(), "ERROR"), to_backend);
+  }
   if (held_[0] == wire::Bind::kType) return SendHeldBind(over, to_backend);
   if (over.rewritten()) return SendRewritten(over, to_backend);
   SendHeld(over, to_backend);
@@ -51,6 +59,7 @@ void Session::OnProbed(const Inquiry& over, std::string& to_client, std::string&
 
 // A session that is not pinned while it is idle stays so until a statement may pin it.
 void Session::LearnPin(const Inquiry& over) {
+  fresh_pin_ = over.knows_pin() ? std::optional(over.pin()) : std::nullopt;
   is_reader_ = is_reader_ || over.is_reader();
   begins_pinned_ = begins_pinned_ || over.began_pinned();
   if (store_ == Inquiry::Store::kForeign) {
@@ -63,14 +72,16 @@ void Session::LearnPin(const Inquiry& over) {
 }
 
 void Session::SendInquiry(std::string& to_backend) {
-  idle_when_asked_ = status_ == 'I' && expected_.empty();
   if (inquiry_->protocol() == Inquiry::Protocol::kSimple) {
     wire::Query{inquiry_->sql()}.Write(to_backend);
     expected_.Sent({.kind = Kind::kQuery, .asker = Asker::kInquiry, .last = true});
     return;
   }
   SendHidden(to_backend, "tidemark$resolve", inquiry_->sql(), Asker::kInquiry);
-  wire::WriteMessage(to_backend, wire::kFlush);
+  wire::WriteMessage(to_backend, inquiry_syncs_ ? wire::kSync : wire::kFlush);
+  if (inquiry_syncs_) {
+    expected_.Sent({.kind = Kind::kSync, .asker = Asker::kInquiry, .last = true});
+  }
 }
 
 // Runs `sql` in the extended protocol without a Sync, so within the client's implicit transaction.
@@ -86,7 +97,8 @@ void Session::SendHidden(std::string& out, std::string_view name, std::string_vi
   for (const Kind kind : {Kind::kClose, Kind::kParse, Kind::kBind, Kind::kExecute, Kind::kClose}) {
     expected_.Sent({.kind = kind, .asker = asker});
   }
-  expected_.Sent({.kind = Kind::kClose, .asker = asker, .last = true});
+  const bool last = asker != Asker::kInquiry || !inquiry_syncs_;
+  expected_.Sent({.kind = Kind::kClose, .asker = asker, .last = last});
 }
 
 // The held message goes on as it came.
@@ -94,6 +106,7 @@ void Session::SendHeld(const Inquiry& over, std::string& to_backend) {
   const std::string held = std::exchange(held_, {});
   if (held[0] == wire::Bind::kType) return SendBind(held, to_backend);
   OnTextPassed(held, over.knows_pin() ? &over.pin() : nullptr);
+  if (held[0] == wire::Query::kType) fresh_pin_.reset();
   to_backend += held;
 }
 
@@ -156,6 +169,7 @@ void Session::SendRewritten(Inquiry& over, std::string& to_backend) {
       .pin = over.pin(),
   };
   if (held[0] == wire::Query::kType) {
+    fresh_pin_.reset();
     wire::Query{rewritten.sql}.Write(to_backend);
     prepared_.OnQuery();
     unnamed_parse_.clear();
@@ -177,8 +191,8 @@ void Session::SendRewritten(Inquiry& over, std::string& to_backend) {
 
 // The failure happens at the server, so that the transaction, and in the extended protocol what
 // follows up to the Sync, fares as after any other error; the client is shown ours in its place.
-void Session::SendRefusal(const base::Error& error, std::string& to_backend) {
-  auto refusal = std::make_shared<const wire::ErrorFields>(wire::ErrorFields::From(error, "ERROR"));
+void Session::SendRefusal(wire::ErrorFields error, std::string& to_backend) {
+  auto refusal = std::make_shared<const wire::ErrorFields>(std::move(error));
   const bool simple = held_[0] == wire::Query::kType;
   if (simple) {
     wire::Query{kRefusedText}.Write(to_backend);

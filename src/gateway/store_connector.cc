@@ -39,7 +39,7 @@ void StoreConnector::ConnectTo(std::vector<Endpoint> endpoints) {
   endpoints_ = std::move(endpoints);
   boost::asio::async_connect(socket_, endpoints_,
                              [self = shared_from_this()](Stream::Error error, const Endpoint&) {
-                               if (!error) SetNoDelay(self->socket_);
+                               if (!error) SetTcpOptions(self->socket_);
                                self->on_connected_(error);
                              });
 }

@@ -102,6 +102,10 @@ bool MayConcern(std::string_view sql, const Scope& scope) {
          (scope.executes && HasWord(sql, "execute"));
 }
 
+bool NamesTemporal(std::string_view sql) {
+  return HasClauseWord(sql) || HasAround(sql, 'k', "tidemar", "");
+}
+
 // U&"\0074idemark" is a spelling of the name too.
 bool MayPin(std::string_view sql) {
   return HasAround(sql, 'k', "tidemar", "") || HasAround(sql, '_', "set", "config") ||

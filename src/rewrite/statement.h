@@ -31,6 +31,10 @@ bool MayConcern(std::string_view sql, const Scope& scope = {});
 /// cannot be seen through (DO, CALL). Costs one scan for a few words.
 bool MayPin(std::string_view sql);
 
+/// True when `sql` may hold a temporal clause or names tidemark: worth asking again whether the store
+/// is Tidemark's by now.
+bool NamesTemporal(std::string_view sql);
+
 /// A relation of the store as the rewriter needs to know it.
 struct Relation {
   enum class Kind {

@@ -371,7 +371,9 @@ std::string VersionColumns(const Dataset& dataset) {
   return list;
 }
 
-void DropReading(pg::Connection& store, const std::string& parent, const std::string& view) {
+}  // namespace
+
+void DropReading(pg::Connection& store, const Dataset& dataset) {
   const auto functions = store.Execute(
       R"sql(
 SELECT p.oid::regprocedure
@@ -379,19 +381,18 @@ FROM pg_catalog.pg_proc p
 JOIN pg_catalog.pg_class c ON c.reltype = p.proargtypes[0]
 WHERE p.pronamespace = 'tidemark'::regnamespace AND c.oid = $1::regclass
 )sql",
-      {parent});
+      {dataset.name.Quoted()});
   for (int i = 0; i < functions.rows(); ++i) {
     store.Execute("DROP FUNCTION " + functions.str(i, 0));
   }
-  store.Execute("DROP VIEW IF EXISTS " + view);
+  store.Execute("DROP VIEW IF EXISTS " +
+                base::QualifiedName{dataset.ViewSchema(), dataset.name.name}.Quoted());
 }
-
-}  // namespace
 
 void DefineReading(pg::Connection& store, const Dataset& dataset) {
   const std::string parent = dataset.name.Quoted();
   const std::string view = base::QualifiedName{dataset.ViewSchema(), dataset.name.name}.Quoted();
-  DropReading(store, parent, view);
+  DropReading(store, dataset);
   const auto period = PeriodColumns(dataset);
   CreateView(store, dataset, period);
   const Names names{parent, dataset.ColumnList(), VersionColumns(dataset),

@@ -25,7 +25,16 @@ std::vector<std::string> BuildIndexes(pg::Connection& store, const Dataset& data
 void Attach(pg::Connection& store, const Dataset& dataset, const pg::Relation& upstream,
             int64_t tx_first);
 
-/// Adds the foreign keys between attached parents, NOT VALID: the upstream has checked them.
+/// Creates the view of all row versions and the functions that read the dataset at an instant, or
+/// makes them anew after its columns or key have changed. Throws 2BP01 when something else depends on
+/// the view.
+void DefineReading(pg::Connection& store, const Dataset& dataset);
+
+/// Drops them, before columns that the view shows change. Throws 2BP01 like DefineReading.
+void DropReading(pg::Connection& store, const Dataset& dataset);
+
+/// Adds the foreign keys between attached parents, which hold no rows of their own to check: for the
+/// catalog only.
 void LinkForeignKeys(pg::Connection& store, const std::vector<pg::Relation>& upstream);
 
 /// Removes a current table that was never attached.

@@ -59,6 +59,7 @@ port = 5432
 unix_socket_directories = {socket}
 unix_socket_permissions = 0700
 password_encryption = 'scram-sha-256'
+client_connection_check_interval = 10s  # a query whose client has gone ends
 
 # A basis once published must survive any crash: a source's log is given up on its strength.
 fsync = on

@@ -43,8 +43,9 @@ TEST_F(Pins, EveryReferenceReadsThePinnedInstant) {
        }) {
     EXPECT_EQ(RowsOf(client, sql), "1\n") << sql;
   }
-  EXPECT_EQ(RowsOf(client, "TABLE t"), "1|1|a\n2|7|constant\n");
-  EXPECT_EQ(client.Simple("COPY t (n) TO STDOUT").rows, "1\n7\n");
+  EXPECT_EQ(RowsOf(client, "TABLE t ORDER BY id"), "1|1|a\n2|7|constant\n");
+  EXPECT_EQ(client.Simple("COPY other.t (n) TO STDOUT").rows, "100\n");
+  EXPECT_THAT(client.Simple("COPY t (n) TO STDOUT").rows, testing::AnyOf("1\n7\n", "7\n1\n"));
   EXPECT_EQ(client.Simple("COPY (SELECT n FROM t WHERE id = 1) TO STDOUT").rows, "1\n");
   EXPECT_EQ(RowsOf(client, "SELECT count(*) FROM t TABLESAMPLE BERNOULLI (0)"), "0\n");
   EXPECT_EQ(RowsOf(client, "SELECT sum(n) FROM other.t"), "100\n");
@@ -286,7 +287,7 @@ TEST_F(Pins, IsReadInTheSessionsTimeZone) {
 
 TEST_F(Pins, ErrorPositionsPointIntoTheClientsText) {
   SqlClient client = Pinned(1);
-  const std::string sql = "SELECT 'é', n FROM t JOIN other.t o USING (id) WHERE misspelt = 1";
+  const std::string sql = "SELECT 'é', t.n FROM t JOIN other.t o USING (id) WHERE misspelt = 1";
   const Answer answer = Both(client, sql);
   EXPECT_EQ(answer.state, "42703");
   EXPECT_EQ(answer.position, static_cast<int>(sql.find("misspelt")));  // é has two bytes

@@ -9,6 +9,8 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
+#include <chrono>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -37,12 +39,20 @@ class RawClient {
   /// One message, as type and body; empty at the end.
   std::string Read() {
     std::string header(5, 0);
-    boost::system::error_code error;
-    boost::asio::read(socket_, boost::asio::buffer(header), error);
-    if (error) return {};
+    if (!Fill(header)) return {};
     std::string body(wire::ReadHeader(header)->body_bytes, 0);
-    boost::asio::read(socket_, boost::asio::buffer(body), error);
+    Fill(body);
     return header[0] + body;
+  }
+  /// That many bytes, without looking into them; empty at the end.
+  std::string ReadBytes(size_t count) {
+    std::string bytes(count, 0);
+    return Fill(bytes) ? bytes : std::string();
+  }
+  /// Closes as a killed peer does: what is under way is lost.
+  void Reset() {
+    socket_.set_option(boost::asio::socket_base::linger(true, 0));
+    socket_.close();
   }
   std::string ReadToEnd() {
     std::string all;
@@ -72,6 +82,20 @@ class RawClient {
   }
 
  private:
+  /// False at the end. Throws when nothing comes for a minute.
+  bool Fill(std::string& bytes) {
+    boost::system::error_code error = boost::asio::error::would_block;
+    boost::asio::async_read(socket_, boost::asio::buffer(bytes),
+                            [&error](boost::system::error_code result, size_t) { error = result; });
+    io_.restart();
+    io_.run_for(std::chrono::minutes(1));
+    if (error != boost::asio::error::would_block) return !error;
+    socket_.cancel();
+    io_.restart();
+    io_.run();
+    throw std::runtime_error("the server has not answered for a minute");
+  }
+
   boost::asio::io_context io_;
   Stream::Socket socket_;
 };

@@ -253,9 +253,16 @@ TEST_F(TimeTravelRefusals, WritesOfAReaderAreRefused) {
   EXPECT_EQ(client.Simple("COPY t TO STDOUT").tag, "COPY 2");
   EXPECT_EQ(RowsOf(client, "SELECT n FROM t FOR SYSTEM_TIME AS OF now() WHERE id = 1"), "3\n");
   EXPECT_EQ(RowsOf(client, "SELECT count(*) FROM t FOR SYSTEM_TIME ALL"), "5\n");
-  client.Simple("BEGIN READ WRITE");
+  for (const char* sql : {"BEGIN READ WRITE", "SET default_transaction_read_only = off",
+                          "SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE"}) {
+    EXPECT_EQ(Both(client, sql).state, "25006") << sql;
+  }
+  // What cannot be seen through ends at the role's privileges.
+  EXPECT_EQ(client.Extended("SELECT set_config($1, $2, false)",
+                            {"default_transaction_read_only", "off"})
+                .Outcome(),
+            "ok");
   EXPECT_EQ(client.Simple("DELETE FROM t").state, "42501");
-  client.Simple("ROLLBACK");
 }
 
 TEST_F(TimeTravelRefusals, AForeignDatabaseOfTheClusterPassesUntouched) {

@@ -55,11 +55,15 @@ BEGIN
 END
 $$;
 
--- At which tx a session so pinned reads a dataset, and past which no clause may go. NULL: no such.
+-- At which tx a session so pinned reads a dataset, and past which no clause may go. NULL: no such,
+-- as for no dataset.
 CREATE FUNCTION tidemark.pinned_dataset(d tidemark.dataset, p tidemark.pin,
                                         OUT tx bigint, OUT cap bigint)
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
+  IF d.id IS NULL THEN
+    RETURN;
+  END IF;
   IF p.basis IS NOT NULL THEN
     cap := tidemark.basis_tx(d, p);
     tx := cap;
@@ -80,6 +84,25 @@ BEGIN
     (SELECT x.tx FROM tidemark.pinned_dataset(tidemark.dataset_of(relation),
                                               tidemark.session_pin()) x),
     9223372036854775807);
+END
+$$;
+
+-- A tx that was found outside the running statement's snapshot must lie inside it, or rows that
+-- belong to the answer would be missing. The largest bigint means what the snapshot shows.
+CREATE OR REPLACE FUNCTION tidemark.visible_tx(relation regclass, x bigint) RETURNS bigint
+LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
+DECLARE
+  newest bigint;
+BEGIN
+  SELECT b.tx_last INTO newest
+  FROM tidemark.dataset d JOIN tidemark.basis_journal b ON b.journal = d.journal
+  WHERE d.relid = relation ORDER BY b.system_time DESC LIMIT 1;
+  IF x > newest AND x < 9223372036854775807 THEN
+    RAISE EXCEPTION USING ERRCODE = '40001',
+      MESSAGE = 'instant is newer than the snapshot of this statement',
+      HINT = 'Retry the statement, or ask for an earlier instant.';
+  END IF;
+  RETURN x;
 END
 $$;
 
@@ -218,8 +241,10 @@ BEGIN
   FROM tidemark.resolve(names, functions) r
   LEFT JOIN LATERAL tidemark.pinned_dataset(
     tidemark.dataset_shown_by(
-      pg_catalog.to_regclass(pg_catalog.format('%I.%I', r.schema_name, r.relation_name))), p) x
-    ON r.kind IN ('versioned', 'history')
+      CASE WHEN r.kind IN ('versioned', 'history')
+           THEN pg_catalog.to_regclass(
+                  pg_catalog.format('%I.%I', r.schema_name, r.relation_name)) END), p) x
+    ON true
   ORDER BY r.ord;
 END
 $$;
@@ -278,8 +303,7 @@ BEGIN
             LIMIT 1), ''),
          x.tx, x.cap
   FROM known k
-  LEFT JOIN LATERAL tidemark.pinned_dataset(tidemark.dataset_shown_by(k.id), p) x
-    ON k.kind IN ('versioned', 'history');
+  LEFT JOIN LATERAL tidemark.pinned_dataset(tidemark.dataset_shown_by(k.id), p) x ON true;
 END
 $$;
 

@@ -1,0 +1,107 @@
+// What another PostgreSQL pays for scanning a mirrored table through postgres_fdw at the default
+// fetch_size: through the gateway beside the same table of the same store without it, at a quarter
+// of the rows and at all of them.
+#include <fmt/format.h>
+
+#include "bench/bounded_run.h"
+#include "bench/command_line.h"
+#include "bench/durable_cluster.h"
+#include "bench/gateway_process.h"
+#include "bench/ledger.h"
+#include "bench/mirror_process.h"
+#include "bench/report.h"
+
+namespace tidemark::bench {
+namespace {
+
+constexpr std::chrono::minutes kFirstCopyMax{20};
+
+void ImportFrom(pg::Connection& local, const std::string& name, const std::string& host, int port) {
+  local.Execute(fmt::format(
+      R"sql(
+CREATE SERVER {0} FOREIGN DATA WRAPPER postgres_fdw
+  OPTIONS (host '{1}', port '{2}', dbname 'postgres');
+CREATE USER MAPPING FOR CURRENT_USER SERVER {0} OPTIONS (user 'postgres');
+CREATE SCHEMA {0};
+IMPORT FOREIGN SCHEMA public LIMIT TO (ledger) FROM SERVER {0} INTO {0}
+)sql",
+      name, host, port));
+}
+
+// Every column of the rows up to `rows`, fetched and thrown away.
+double SecondsOf(pg::Connection& local, const std::string& server, int64_t rows) {
+  const auto sql =
+      fmt::format("EXPLAIN (ANALYZE, TIMING off) SELECT * FROM {}.ledger WHERE id <= {}", server, rows);
+  const Stopwatch watch;
+  const auto plan = local.Execute(sql);
+  const double seconds = watch.seconds();
+  if (plan.str(0, 0).find(fmt::format("actual rows={}", rows + 1)) == std::string::npos) {
+    throw std::runtime_error("not all rows came: " + plan.str(0, 0));
+  }
+  return seconds;
+}
+
+void Measure(int argc, char** argv) {
+  CommandLine line("Measures scans of a mirrored table by postgres_fdw through the gateway.");
+  int64_t rows = 1'000'000, runs = 5;
+  line.Add("--rows", rows, "rows of the table");
+  line.Add("--runs", runs, "runs of each, taking turns; the median counts");
+  line.Read(argc, argv);
+  if (line.quick) {
+    rows = 100'000;
+    runs = 3;
+  }
+
+  BoundedRun run(line.limit());
+  Say("filling the source");
+  DurableCluster source_cluster(run, {"wal_level = logical"});
+  DurableCluster store_cluster(run, line.store_settings);
+  DurableCluster local_cluster(run, {});
+  auto source = source_cluster.Connect();
+  auto store = store_cluster.Connect();
+  CreateLedger(source, /*keyed=*/true);
+  FillLedger(source, rows);
+  MirrorProcess mirror({.program = line.tidemark,
+                        .source_dsn = source_cluster.Dsn(),
+                        .store_dsn = store_cluster.Dsn(),
+                        .log = store_cluster.directory() / "tidemark.log"});
+  AwaitFirstCopy(mirror, store, kFirstCopyMax);
+  mirror.Stop();
+  store.SetLimits(std::chrono::minutes(10), {});
+  store.Execute("VACUUM (ANALYZE)");
+  const GatewayProcess gateway({.program = line.tidemark,
+                                .store_dsn = store_cluster.Dsn(),
+                                .log = store_cluster.directory() / "gateway.log"});
+
+  auto local = local_cluster.Connect();
+  local.SetLimits(std::chrono::minutes(10), {});
+  local.Execute("CREATE EXTENSION postgres_fdw");
+  ImportFrom(local, "direct", store_cluster.host(), store_cluster.port());
+  ImportFrom(local, "gateway", GatewayProcess::kHost, gateway.port());
+
+  Report report("fdw scan", {"rows", "direct s", "gateway s", "ratio", "gateway us/row"});
+  for (const int64_t part : {rows / 4, rows}) {
+    Say(fmt::format("scanning {} rows", part));
+    std::vector<double> direct, through;
+    for (int64_t i = 0; i <= runs; ++i) {
+      const double d = SecondsOf(local, "direct", part), t = SecondsOf(local, "gateway", part);
+      if (i == 0) continue;  // warms up
+      direct.push_back(d);
+      through.push_back(t);
+    }
+    const double d = Median(direct), t = Median(through);
+    report.Add({{static_cast<double>(part), 0},
+                {d, 3},
+                {t, 3},
+                {d / t, 2},
+                {t * 1e6 / static_cast<double>(part), 2}});
+  }
+  report.Publish(line.json_file);
+}
+
+}  // namespace
+}  // namespace tidemark::bench
+
+int main(int argc, char** argv) {
+  return tidemark::bench::BoundedRun::Main([&] { tidemark::bench::Measure(argc, argv); });
+}

@@ -1,0 +1,121 @@
+// What the gateway costs the smallest queries: pgbench's select-only script through it, beside the
+// same directly on the store, in each protocol, with one client and with sixteen.
+#include <fmt/format.h>
+
+#include <regex>
+
+#include "base/error.h"
+#include "bench/bounded_run.h"
+#include "bench/command_line.h"
+#include "bench/durable_cluster.h"
+#include "bench/gateway_process.h"
+#include "bench/report.h"
+#include "temporal/store.h"
+
+namespace tidemark::bench {
+namespace {
+
+struct Server {
+  std::string host;
+  int port;
+};
+
+struct Load {
+  std::string protocol;
+  int64_t clients;
+};
+
+struct Rate {
+  double per_second = 0, latency_us = 0;
+};
+
+double Number(const std::string& output, const std::string& pattern) {
+  std::smatch found;
+  if (!std::regex_search(output, found, std::regex(pattern))) {
+    throw base::Error(base::kInternalError, "pgbench said something else: " + output);
+  }
+  return std::stod(found[1]);
+}
+
+Rate RunPgbench(const Server& server, const Load& load, int64_t seconds) {
+  std::string output;
+  const int code = tests::Run(
+      {(tests::ServerBinaries() / "pgbench").string(), "--no-vacuum", "--select-only", "-M",
+       load.protocol, "-c", std::to_string(load.clients), "-j",
+       std::to_string(std::min<int64_t>(load.clients, 2)), "-T", std::to_string(seconds), "-h",
+       server.host, "-p", std::to_string(server.port), "-U", "postgres", "bench"},
+      &output);
+  if (code != 0) throw base::Error(base::kInternalError, "pgbench failed: " + output);
+  return {Number(output, R"(tps = ([0-9.]+))"),
+          Number(output, R"(latency average = ([0-9.]+) ms)") * 1000};
+}
+
+/// Both in turn, so that what else the machine does reaches both alike; medians.
+std::pair<Rate, Rate> Compare(const Server& direct, const Server& gateway, const Load& load,
+                              int64_t seconds, int64_t rounds) {
+  std::vector<double> rates[2], latencies[2];
+  for (int64_t round = 0; round < rounds; ++round) {
+    for (const size_t side : {0u, 1u}) {
+      const Rate rate = RunPgbench(side == 0 ? direct : gateway, load, seconds);
+      rates[side].push_back(rate.per_second);
+      latencies[side].push_back(rate.latency_us);
+    }
+  }
+  return {{Median(rates[0]), Median(latencies[0])}, {Median(rates[1]), Median(latencies[1])}};
+}
+
+void Measure(int argc, char** argv) {
+  CommandLine line("Measures pgbench's select-only script through the gateway beside direct.");
+  int64_t seconds = 5, rounds = 3, scale = 10;
+  line.Add("--seconds", seconds, "of each run");
+  line.Add("--rounds", rounds, "runs of each side, in turn");
+  line.Add("--scale", scale, "pgbench's scale");
+  line.Read(argc, argv);
+  if (line.quick) {
+    seconds = 2;
+    rounds = 1;
+    scale = 1;
+  }
+  BoundedRun run(line.limit());
+  DurableCluster cluster(run, line.store_settings);
+  cluster.CreateDatabase("bench");
+  {
+    auto store = cluster.Connect("bench");
+    temporal::Migrate(store);
+  }
+  const Server direct{cluster.host(), cluster.port()};
+  std::string output;
+  if (tests::Run({(tests::ServerBinaries() / "pgbench").string(), "-i", "-q", "-s",
+                  std::to_string(scale), "-h", direct.host, "-U", "postgres", "bench"},
+                 &output) != 0) {
+    throw base::Error(base::kInternalError, "pgbench -i failed: " + output);
+  }
+  GatewayProcess gateway({.program = line.tidemark,
+                          .store_dsn = cluster.Dsn("bench"),
+                          .log = cluster.directory() / "gateway.log"});
+  Report report("select only", {"protocol", "clients", "direct tps", "gateway tps", "ratio",
+                                "direct us", "gateway us", "added us", "gateway cpu us"});
+  report.Note("scale", {static_cast<double>(scale), 0});
+  for (const char* protocol : {"simple", "extended", "prepared"}) {
+    for (const int64_t clients : {1, 16}) {
+      Say(fmt::format("{}, {} clients", protocol, clients));
+      const double before = ProcessorSecondsOf(gateway.pid());
+      const auto [plain, through] = Compare(direct, {"127.0.0.1", gateway.port()},
+                                            {protocol, clients}, seconds, rounds);
+      const double cpu = ProcessorSecondsOf(gateway.pid()) - before;
+      const double queries = through.per_second * static_cast<double>(seconds * rounds);
+      report.Add({protocol, {static_cast<double>(clients), 0}, {plain.per_second, 0},
+                  {through.per_second, 0}, {through.per_second / plain.per_second, 2},
+                  {plain.latency_us, 0}, {through.latency_us, 0},
+                  {through.latency_us - plain.latency_us, 0}, {cpu * 1e6 / queries, 1}});
+    }
+  }
+  report.Publish(line.json_file);
+}
+
+}  // namespace
+}  // namespace tidemark::bench
+
+int main(int argc, char** argv) {
+  return tidemark::bench::BoundedRun::Main([&] { tidemark::bench::Measure(argc, argv); });
+}

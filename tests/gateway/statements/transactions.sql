@@ -1,0 +1,159 @@
+-- Transactions, savepoints, settings, cursors and strings of several statements.
+
+BEGIN
+
+SELECT 1
+
+SAVEPOINT a
+
+SELECT 1 / 0
+
+SELECT 1
+
+ROLLBACK TO a
+
+SELECT 2
+
+RELEASE a
+
+COMMIT
+
+BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE
+
+SELECT count(*) FROM t
+
+CREATE TABLE never (id int)
+
+ABORT
+
+START TRANSACTION READ ONLY
+
+BEGIN
+
+COMMIT AND CHAIN
+
+SHOW transaction_read_only
+
+ROLLBACK AND NO CHAIN
+
+BEGIN; SELECT 1; SELECT 1 / 0; SELECT 2
+
+SELECT 1; ROLLBACK; SELECT 3
+
+BEGIN; DECLARE c SCROLL CURSOR FOR SELECT g FROM generate_series(1, 10) g; FETCH 3 FROM c
+
+MOVE BACKWARD ALL IN c
+
+FETCH ALL FROM c
+
+FETCH LAST c; FETCH PRIOR c; FETCH ABSOLUTE 2 c
+
+FETCH BACKWARD 5 FROM c
+
+CLOSE c; COMMIT
+
+DECLARE held CURSOR WITH HOLD FOR SELECT id FROM t ORDER BY id
+
+FETCH 1 held
+
+SELECT name, statement, is_holdable FROM pg_cursors WHERE name = 'held'
+
+FETCH ALL held
+
+CLOSE ALL
+
+BEGIN; DECLARE b BINARY CURSOR FOR SELECT 1, 'x'::text; FETCH b; COMMIT
+
+SELECT 1 AS a; SELECT 2 AS b, 3 AS c; ; SELECT 'x' WHERE false
+
+;;;
+
+CREATE TEMP TABLE w (i int); INSERT INTO w VALUES (1), (2); UPDATE w SET i = i + 1; SELECT * FROM w; DROP TABLE w
+
+CREATE TEMP TABLE w (i int PRIMARY KEY)
+
+INSERT INTO w VALUES (1); INSERT INTO w VALUES (1); INSERT INTO w VALUES (2)
+
+SELECT * FROM w
+
+BEGIN; INSERT INTO w VALUES (5); COMMIT; INSERT INTO w VALUES (5)
+
+SELECT * FROM w
+
+BEGIN
+
+CREATE TEMP TABLE gone (i int) ON COMMIT DROP
+
+INSERT INTO gone VALUES (1) RETURNING i
+
+COMMIT
+
+SELECT * FROM gone
+
+SET TIME ZONE 'Europe/Berlin'
+
+SELECT timestamptz '2026-01-01 00:00+00'
+
+SET LOCAL datestyle = 'German'
+
+BEGIN; SET LOCAL datestyle = 'German, DMY'; SELECT date '2026-01-31'
+
+ROLLBACK
+
+SHOW datestyle
+
+SET intervalstyle = 'iso_8601'; SELECT interval '1 day 2 hours'; RESET intervalstyle
+
+SET application_name = 'Größe'
+
+SET client_encoding = 'LATIN1'
+
+SELECT length('abc')
+
+SET client_encoding = 'UTF8'
+
+SET standard_conforming_strings = off; SELECT 'a\\b'; RESET standard_conforming_strings
+
+SET search_path = other, public
+
+SELECT * FROM t
+
+RESET ALL
+
+PREPARE p (int) AS SELECT * FROM t WHERE id = $1
+
+EXECUTE p (1)
+
+EXECUTE p (1, 2)
+
+EXPLAIN (COSTS off) EXECUTE p (1)
+
+DEALLOCATE p
+
+PREPARE p AS SELECT 1; EXECUTE p; DEALLOCATE ALL
+
+LISTEN channel
+
+NOTIFY channel, 'payload'
+
+UNLISTEN *
+
+CHECKPOINT
+
+DISCARD TEMP
+
+DISCARD ALL
+
+SET SESSION AUTHORIZATION gateway_reader; SELECT current_user
+
+INSERT INTO plain VALUES (1)
+
+RESET SESSION AUTHORIZATION
+
+SET TRANSACTION ISOLATION LEVEL SERIALIZABLE
+
+SET CONSTRAINTS ALL DEFERRED
+
+PREPARE TRANSACTION 'nothing'
+
+DROP TABLE IF EXISTS w
