@@ -55,7 +55,7 @@ void Measure(int argc, char** argv) {
   BoundedRun run(line.limit());
   Say("filling the source");
   DurableCluster source_cluster(run, {"wal_level = logical"});
-  DurableCluster store_cluster(run, line.store_settings);
+  DurableCluster store_cluster(run, ListeningOnTcp(line.store_settings));
   DurableCluster local_cluster(run, {});
   auto source = source_cluster.Connect();
   auto store = store_cluster.Connect();
@@ -76,7 +76,7 @@ void Measure(int argc, char** argv) {
   auto local = local_cluster.Connect();
   local.SetLimits(std::chrono::minutes(10), {});
   local.Execute("CREATE EXTENSION postgres_fdw");
-  ImportFrom(local, "direct", store_cluster.host(), store_cluster.port());
+  ImportFrom(local, "direct", GatewayProcess::kHost, store_cluster.port());
   ImportFrom(local, "gateway", GatewayProcess::kHost, gateway.port());
 
   Report report("fdw scan", {"rows", "direct s", "gateway s", "ratio", "gateway us/row"});

@@ -50,13 +50,19 @@ class TcpSocket {
 
 }  // namespace
 
+std::vector<std::string> ListeningOnTcp(std::vector<std::string> settings) {
+  settings.push_back(fmt::format("listen_addresses = '{}'", GatewayProcess::kHost));
+  settings.push_back(fmt::format("port = {}", TcpSocket().BindToAny()));
+  return settings;
+}
+
 GatewayProcess::GatewayProcess(const Options& options) : port_(TcpSocket().BindToAny()) {
   const int log = ::open(options.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (log < 0) throw std::runtime_error("could not open " + options.log.string());
   const char* path = std::getenv("PATH");
   process_ = base::ChildProcess::Start(
-      {.command = {options.program.string(), "serve", "--store", options.store_dsn, "--port",
-                   fmt::format("{}", port_)},
+      {.command = {options.program.string(), "serve", "--superusers", "--store", options.store_dsn,
+                   "--port", fmt::format("{}", port_)},
        .environment = {fmt::format("PATH={}", path == nullptr ? "/usr/bin:/bin" : path)},
        .account = std::nullopt,
        .folder = "/",

@@ -5,10 +5,15 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/child_process.h"
 
 namespace tidemark::bench {
+
+/// Settings by which a cluster also listens where the gateway does: so that both sides of a
+/// comparison are reached over TCP.
+std::vector<std::string> ListeningOnTcp(std::vector<std::string> settings);
 
 class GatewayProcess {
  public:

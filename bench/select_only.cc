@@ -77,16 +77,17 @@ void Measure(int argc, char** argv) {
     scale = 1;
   }
   BoundedRun run(line.limit());
-  DurableCluster cluster(run, line.store_settings);
+  DurableCluster cluster(run, ListeningOnTcp(line.store_settings));
   cluster.CreateDatabase("bench");
   {
     auto store = cluster.Connect("bench");
     temporal::Migrate(store);
   }
-  const Server direct{cluster.host(), cluster.port()};
+  const Server direct{GatewayProcess::kHost, cluster.port()};
   std::string output;
   if (tests::Run({(tests::ServerBinaries() / "pgbench").string(), "-i", "-q", "-s",
-                  std::to_string(scale), "-h", direct.host, "-U", "postgres", "bench"},
+                  std::to_string(scale), "-h", direct.host, "-p",
+                  std::to_string(direct.port), "-U", "postgres", "bench"},
                  &output) != 0) {
     throw base::Error(base::kInternalError, "pgbench -i failed: " + output);
   }
@@ -100,7 +101,7 @@ void Measure(int argc, char** argv) {
     for (const int64_t clients : {1, 16}) {
       Say(fmt::format("{}, {} clients", protocol, clients));
       const double before = ProcessorSecondsOf(gateway.pid());
-      const auto [plain, through] = Compare(direct, {"127.0.0.1", gateway.port()},
+      const auto [plain, through] = Compare(direct, {GatewayProcess::kHost, gateway.port()},
                                             {protocol, clients}, seconds, rounds);
       const double cpu = ProcessorSecondsOf(gateway.pid()) - before;
       const double queries = through.per_second * static_cast<double>(seconds * rounds);

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 namespace tidemark::tests {
@@ -115,7 +116,11 @@ Cluster::Cluster(std::vector<std::string> settings, bool durable, fs::path binar
        << "max_connections = 60\nshared_buffers = 128MB\nmax_prepared_transactions = 10\n"
        << "lc_messages = 'C'\nlogging_collector = off\n";
   if (!durable) conf << "fsync = off\nsynchronous_commit = off\nfull_page_writes = off\n";
-  for (const auto& line : settings) conf << line << "\n";
+  constexpr std::string_view kPort = "port = ";
+  for (const auto& line : settings) {
+    conf << line << "\n";
+    if (line.starts_with(kPort)) port_ = std::stoi(line.substr(kPort.size()));
+  }
   conf.close();
   Start();
 }
@@ -144,7 +149,8 @@ void Cluster::Stop(const std::string& mode) {
 }
 
 std::string Cluster::Dsn(const std::string& database) const {
-  return fmt::format("host={} port=5432 user=postgres dbname={}", directory_.string(), database);
+  return fmt::format("host={} port={} user=postgres dbname={}", directory_.string(), port_,
+                     database);
 }
 
 pg::Connection Cluster::Connect(const std::string& database) const {

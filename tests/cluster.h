@@ -17,7 +17,7 @@ std::filesystem::path ServerBinaries();
 
 class Cluster {
  public:
-  /// `settings` are `name = value` lines for postgresql.conf. Logical decoding is on by default
+  /// `settings` are `name = value` lines for postgresql.conf; `port = N` is the port of its sockets. Logical decoding is on by default
   /// (wal_level = logical), fsync off unless `durable`. `binaries` are the servers', of any version.
   explicit Cluster(std::vector<std::string> settings = {}, bool durable = false,
                    std::filesystem::path binaries = ServerBinaries());
@@ -33,7 +33,7 @@ class Cluster {
   const std::filesystem::path& directory() const { return directory_; }
   /// The folder of the Unix socket; the port is port().
   std::string host() const { return directory_.string(); }
-  int port() const { return 5432; }
+  int port() const { return port_; }
   void Start();
   /// mode: "fast" or "immediate" (as a crash).
   void Stop(const std::string& mode = "fast");
@@ -43,6 +43,7 @@ class Cluster {
 
  private:
   std::filesystem::path binaries_, directory_;
+  int port_ = 5432;
   bool running_ = false;
 };
 

@@ -165,9 +165,9 @@ GatewayLimits ReadLimits(const YamlFile& file, const YAML::Node& node) {
   return limits;
 }
 
-/// `limits` is nullptr for a server that has none.
+/// `gateway` is nullptr for the other servers.
 void ReadListen(const YamlFile& file, YamlMap& above, const std::string& name, Listen& listen,
-                GatewayLimits* limits) {
+                Config* gateway) {
   const auto node = above.Find(name);
   if (!node) return;
   YamlMap map(file, *node, fmt::format("\"{}\"", name));
@@ -183,8 +183,9 @@ void ReadListen(const YamlFile& file, YamlMap& above, const std::string& name, L
   }
   listen.insecure = map.Flag("insecure", listen.insecure);
   if (const auto tls = map.Find("tls")) ReadTls(file, *tls, listen);
-  if (limits != nullptr) {
-    if (const auto given = map.Find("limits")) *limits = ReadLimits(file, *given);
+  if (gateway != nullptr) {
+    if (const auto given = map.Find("limits")) gateway->gateway_limits = ReadLimits(file, *given);
+    gateway->gateway_superusers = map.Flag("superusers", false);
   }
   map.RefuseOthers();
 }
@@ -242,7 +243,7 @@ Config ReadConfig(const std::string& text, const std::string& file_name,
   if (const auto data = map.Text("data")) config.data = *data;
   config.allow_volatile_store = map.Flag("allow_volatile_store", false);
   config.gateway.insecure = config.http.insecure = map.Flag("insecure", false);
-  ReadListen(file, map, "gateway", config.gateway, &config.gateway_limits);
+  ReadListen(file, map, "gateway", config.gateway, &config);
   ReadListen(file, map, "http", config.http, nullptr);
   map.EachEntry("sources", [&](const std::string& name, const YAML::Node& node) {
     config.sources.push_back(ReadSource(file, name, node));

@@ -76,6 +76,7 @@ struct Config {
   bool allow_volatile_store = false;
   Listen gateway{.port = 5480};
   GatewayLimits gateway_limits;
+  bool gateway_superusers = false;  // whether the store's superusers are served
   Listen http{.port = 8480};
   std::vector<Source> sources;
   std::vector<Mirror> mirrors;

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
+#include <memory>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -16,7 +17,7 @@ namespace tidemark::cli {
 
 namespace {
 
-gateway::Options GatewayOptions(const Config& config) {
+gateway::Options GatewayOptions(const Config& config, bool superusers) {
   const auto& listen = config.gateway;
   const auto& limits = config.gateway_limits;
   const auto store = pg::EndpointOf(StoreDsn(config));
@@ -29,6 +30,7 @@ gateway::Options GatewayOptions(const Config& config) {
                    .key_file = listen.tls_key_file};
   }
   options.requires_tls = listen.RequiresTls();
+  options.superusers = superusers || config.gateway_superusers;
   if (limits.sessions) options.sessions_max = *limits.sessions;
   if (limits.startups) options.startups_max = *limits.startups;
   if (limits.startup_bytes) options.startup_bytes_max = *limits.startup_bytes;
@@ -56,12 +58,12 @@ void Reload(gateway::Listener& listener) {
   }
 }
 
-ExitCode Serve(const Invocation& invocation) {
+ExitCode Serve(const Invocation& invocation, bool superusers) {
   const auto config = invocation.Configure();
   const auto& listen = config.gateway;
   RequireSafeListen(listen, "gateway");
   RaiseOpenFilesLimit();
-  gateway::Listener listener(GatewayOptions(config));
+  gateway::Listener listener(GatewayOptions(config, superusers));
   const HangupAction reload(*invocation.signals, [&listener, has_tls = listen.HasTls()] {
     if (has_tls) Reload(listener);
   });
@@ -81,7 +83,13 @@ void AddServe(Program& program) {
       "serve", "serve the store to PostgreSQL clients; never contacts a source");
   AddStoreOptions(*command, program.invocation);
   AddPortOptions(*command, program.invocation);
-  command->callback([&program] { program.chosen = Serve; });
+  const auto superusers = std::make_shared<bool>(false);
+  command->add_flag("--superusers", *superusers, "serve the store's superusers, too");
+  command->callback([&program, superusers] {
+    program.chosen = [superusers](const Invocation& invocation) {
+      return Serve(invocation, *superusers);
+    };
+  });
 }
 
 }  // namespace tidemark::cli

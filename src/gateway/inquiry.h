@@ -83,8 +83,9 @@ class Inquiry {
   /// The PREPAREs that rewritten() holds.
   SqlPreparedNames prepares() const;
 
-  /// Of a Bind: true when the text must be parsed anew; then its text, and the types
+  /// Of a Bind: the statement; true when its text must be parsed anew; then its text, and the types
   /// of its parameters if they had to be asked for.
+  const std::string& name() const { return name_; }
   bool reparses() const { return reparses_; }
   const std::string& text() const { return text_; }
   const std::string& parameter_types() const { return parameter_types_; }

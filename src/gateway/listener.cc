@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/strand.hpp>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -40,9 +40,8 @@ class Listener::Impl {
  public:
   explicit Impl(Options options)
       : options_(std::make_shared<const Options>(std::move(options))),
-        strand_(boost::asio::make_strand(io_)),
-        acceptor_(strand_),
-        timer_(strand_) {
+        acceptor_(io_),
+        timer_(io_) {
     ReloadTls();
     Listen();
   }
@@ -58,20 +57,36 @@ class Listener::Impl {
   }
 
   void Run(std::stop_token stop) {
-    boost::asio::post(strand_, [this] { Accept(); });
-    std::stop_callback on_stop(stop, [this] { boost::asio::post(strand_, [this] { Stop(); }); });
-    std::vector<std::jthread> others;
-    try {
-      for (size_t i = 1; i < ThreadCount(options_->threads); ++i) {
-        others.emplace_back([this] { io_.run(); });
-      }
-    } catch (const std::system_error& error) {
-      Log(fmt::format("serving with {} threads: {}", others.size() + 1, error.what()));
-    }
+    std::vector<std::jthread> threads;
+    StartOthers(threads);
+    boost::asio::post(io_, [this] { Accept(); });
+    std::stop_callback on_stop(stop, [this] { boost::asio::post(io_, [this] { Stop(); }); });
     io_.run();
+    for (const auto& other : others_) other->stop();
   }
 
  private:
+  void StartOthers(std::vector<std::jthread>& threads) {
+    try {
+      for (size_t i = 1; i < ThreadCount(options_->threads); ++i) {
+        auto io = std::make_unique<boost::asio::io_context>(1);
+        threads.emplace_back([io = io.get()] {
+          const auto work = boost::asio::make_work_guard(*io);
+          io->run();
+        });
+        others_.push_back(std::move(io));
+      }
+    } catch (const std::system_error& error) {
+      Log(fmt::format("serving with {} threads: {}", threads.size() + 1, error.what()));
+    }
+  }
+
+  /// Sessions go to the threads in turn.
+  boost::asio::io_context& NextWorker() {
+    const size_t worker = next_worker_++ % (others_.size() + 1);
+    return worker == others_.size() ? io_ : *others_[worker];
+  }
+
   void Listen() {
     error_code error;
     const auto address = boost::asio::ip::make_address(options_->listen_host, error);
@@ -92,7 +107,7 @@ class Listener::Impl {
   void Accept() {
     if (stopping_) return;
     acceptor_.async_accept(
-        boost::asio::any_io_executor(boost::asio::make_strand(io_)),
+        boost::asio::any_io_executor(NextWorker().get_executor()),
         [this](error_code error, tcp::socket client) { OnAccepted(error, std::move(client)); });
   }
 
@@ -159,7 +174,7 @@ class Listener::Impl {
       std::erase(starting_, gone);
       relays_.erase(gone);  // its running handler keeps it alive
     }
-    boost::asio::post(strand_, [this] {
+    boost::asio::post(io_, [this] {
       if (stopping_) EndIfDeserted();
     });
   }
@@ -192,8 +207,10 @@ class Listener::Impl {
   }
 
   std::shared_ptr<const Options> options_;
-  boost::asio::io_context io_;
-  boost::asio::strand<boost::asio::io_context::executor_type> strand_;
+  // One thread each: a session's handlers run on one thread, without locks between them.
+  boost::asio::io_context io_{1};
+  std::vector<std::unique_ptr<boost::asio::io_context>> others_;
+  size_t next_worker_ = 0;
   tcp::acceptor acceptor_;
   boost::asio::steady_timer timer_;
   uint16_t port_ = 0;

@@ -13,7 +13,9 @@
 //   opaque (bytes pass uncut, for good)             ▼ skips; the statement goes on as it came
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -76,6 +78,7 @@ class Session {
   bool OnBind(const Piece& piece, Run& to_backend);
   void SendBind(std::string_view message, std::string& to_backend);
   bool Inquire(const Piece& piece, std::string& to_backend);
+  void NotePins(std::string_view text, const wire::Parse* parse);
   void OnTextPassed(std::string_view message, const std::string* pin = nullptr);
 
   // session_hidden.cc: what the gateway itself says to the store
@@ -110,9 +113,10 @@ class Session {
   rewrite::Scope scope_;
   SqlPreparedNames prepared_names_;
   bool prepared_in_sql_ = false;  // SQL's PREPARE may have named a statement that settles
+  std::set<std::string, std::less<>> pinning_statements_;  // prepared ones that may pin, by name
   bool is_reader_ = false;        // its role may only read
   bool pipeline_open_ = false;    // messages of the extended protocol wait for their Sync
-  bool begins_pinned_ = false;    // what RESET returns to is a pin
+  bool keeps_asking_ = false;     // RESET returns to a pin, or SQL's EXECUTE may set one
   bool idle_when_asked_ = false;  // no transaction was open, and nothing under way
   std::optional<std::string> fresh_pin_;  // known, and nothing has run since it was asked
   char status_ = 'I';             // of the last ReadyForQuery

@@ -54,7 +54,9 @@ size_t Session::FrontendNeed(const wire::MessageHeader& header) const {
     case wire::Execute::kType:
     case 'D':
     case 'C':
-      return prepared_.empty() && !prepared_in_sql_ && !scope_.pins ? 0 : kNamesBytesMax;
+      return prepared_.empty() && !prepared_in_sql_ && !scope_.pins && pinning_statements_.empty()
+                 ? 0
+                 : kNamesBytesMax;
     default:
       return 0;
   }
@@ -135,6 +137,7 @@ bool Session::OnBind(const Piece& piece, Run& to_backend) {
   const auto names = wire::BindNames::Read(piece.body());
   if (!names) return false;  // malformed, or a name so long that the server cuts it short
   const Prepared::Statement statement = prepared_.FindStatement(names->statement);
+  scope_.pins = scope_.pins || pinning_statements_.contains(names->statement);
   if (!scope_.pins && (!statement || statement->pin.empty())) return false;
   if (statement && fresh_pin_ == statement->pin) return false;
   std::string parse = statement ? statement->client_parse : std::string();
@@ -179,8 +182,8 @@ bool Session::Inquire(const Piece& piece, std::string& to_backend) {
   std::optional<Inquiry> inquiry;
   try {
     const bool simple = piece.header.type == wire::Query::kType;
-    const std::string_view text =
-        simple ? wire::Query::Read(piece.body()).text : wire::Parse::Read(piece.body()).text;
+    const wire::Parse parse = simple ? wire::Parse() : wire::Parse::Read(piece.body());
+    const std::string_view text = simple ? wire::Query::Read(piece.body()).text : parse.text;
     // Sessions may be older than the schema tidemark.
     const bool asks_again = store_ == Inquiry::Store::kForeign && rewrite::NamesTemporal(text);
     if (asks_again) store_ = Inquiry::Store::kUnknown;
@@ -192,7 +195,7 @@ bool Session::Inquire(const Piece& piece, std::string& to_backend) {
         return true;
       }
     }
-    scope_.pins = scope_.pins || rewrite::MayPin(text);
+    NotePins(text, simple ? nullptr : &parse);
     inquiry = Inquiry::Open(
         text, {.protocol = simple ? Inquiry::Protocol::kSimple : Inquiry::Protocol::kExtended,
                .store = store_,
@@ -205,6 +208,17 @@ bool Session::Inquire(const Piece& piece, std::string& to_backend) {
   held_ = piece.bytes;
   BeginInquiry(std::move(*inquiry), to_backend);
   return true;
+}
+
+// Running the text may pin the session: at once, or whenever it is executed again.
+void Session::NotePins(std::string_view text, const wire::Parse* parse) {
+  if (!rewrite::MayPin(text)) {
+    if (parse && !pinning_statements_.empty()) pinning_statements_.erase(std::string(parse->statement));
+    return;
+  }
+  scope_.pins = true;
+  if (parse) pinning_statements_.emplace(parse->statement);
+  keeps_asking_ = keeps_asking_ || !rewrite::PreparedNames(text).empty();
 }
 
 // The beginning of a Query or Parse message that goes to the store unchanged. `pin`: what the session

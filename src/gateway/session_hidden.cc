@@ -61,13 +61,14 @@ void Session::OnProbed(const Inquiry& over, std::string& to_client, std::string&
 void Session::LearnPin(const Inquiry& over) {
   fresh_pin_ = over.knows_pin() ? std::optional(over.pin()) : std::nullopt;
   is_reader_ = is_reader_ || over.is_reader();
-  begins_pinned_ = begins_pinned_ || over.began_pinned();
+  keeps_asking_ = keeps_asking_ || over.began_pinned();
   if (store_ == Inquiry::Store::kForeign) {
     scope_.pins = false;
-  } else if (begins_pinned_ || (over.is_probe() && store_ == Inquiry::Store::kUnknown)) {
+  } else if (keeps_asking_ || (over.is_probe() && store_ == Inquiry::Store::kUnknown)) {
     scope_.pins = true;
   } else if (over.knows_pin() && over.pin().empty() && idle_when_asked_) {
-    scope_.pins = rewrite::MayPin(over.text());
+    scope_.pins = held_.starts_with(wire::Bind::kType) ? pinning_statements_.contains(over.name())
+                                                       : rewrite::MayPin(over.text());
   }
 }
 

@@ -76,13 +76,28 @@ void Stream::Enqueue(std::string bytes, const std::shared_ptr<void>& owner) {
   if (writing_.empty()) Write(owner);
 }
 
+// The socket mostly takes everything at once: then nothing has to be waited for, and nobody told.
 void Stream::Write(const std::shared_ptr<void>& owner) {
   writing_.swap(queued_);
-  boost::asio::async_write(socket_, boost::asio::buffer(writing_),
+  Error error;
+  if (!socket_.non_blocking()) socket_.non_blocking(true, error);
+  const size_t sent = error ? 0 : socket_.write_some(boost::asio::buffer(writing_), error);
+  if (!error && sent == writing_.size()) {
+    writing_.clear();
+    return;
+  }
+  WriteOn(error ? 0 : sent, owner);
+}
+
+void Stream::WriteOn(size_t sent, const std::shared_ptr<void>& owner) {
+  boost::asio::async_write(socket_, boost::asio::buffer(writing_) + sent,
                            [this, owner](Error error, size_t) {
                              writing_.clear();
                              if (error) return on_sent_(error);
-                             if (!queued_.empty()) return Write(owner);
+                             if (!queued_.empty()) {
+                               writing_.swap(queued_);
+                               return WriteOn(0, owner);
+                             }
                              if (finishing_) ShutdownSend();
                              on_sent_(error);
                            });

@@ -21,7 +21,8 @@ class Stream {
   using OnRead = std::function<void(Error, std::string_view)>;
   static constexpr size_t kReadBytesMax = 64 * 1024;
 
-  /// `on_sent` is called whenever everything has been written, and with an error when that fails.
+  /// `on_sent` is called whenever everything has been written that had to wait, and with an error
+  /// when that fails; never within Send.
   Stream(Socket socket, std::function<void(Error)> on_sent);
 
   /// Calls `on_read` once with what came, or with an error; the bytes live until the next Read. One
@@ -53,6 +54,7 @@ class Stream {
   void Deliver(Error error, std::string_view bytes);
   void Enqueue(std::string bytes, const std::shared_ptr<void>& owner);
   void Write(const std::shared_ptr<void>& owner);
+  void WriteOn(size_t sent, const std::shared_ptr<void>& owner);
   void ShutdownSend();
 
   Socket socket_;

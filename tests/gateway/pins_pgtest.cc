@@ -149,6 +149,25 @@ TEST_F(Pins, StatementsPreparedBeforeObeyIt) {
   EXPECT_EQ(client.Run("p", {"1"}, /*binary=*/true).rows, "00000003|00000001\n");
 }
 
+TEST_F(Pins, MayBeSetByAPreparedStatement) {
+  SqlClient client = Client();
+  client.Prepare("pin", "SELECT set_config('tidemark.as_of', $1, false) IS NULL");
+  client.Prepare("s", "SELECT n FROM t WHERE id = 1");
+  client.Simple("PREPARE pin_in_sql (text) AS SELECT set_config('tidemark.as_of', $1, false)");
+  for (const int n : {1, 2}) {
+    EXPECT_EQ(client.Run("pin", {""}).rows, "f\n");
+    EXPECT_EQ(client.Run("s").rows, "3\n");
+    EXPECT_EQ(N(client), "3\n");
+    EXPECT_EQ(client.Run("pin", {InstantOf(n)}).rows, "f\n");
+    EXPECT_EQ(client.Run("s").rows, std::to_string(n) + "\n");
+    EXPECT_EQ(N(client), std::to_string(n) + "\n");
+  }
+  client.Simple("RESET tidemark.as_of");
+  EXPECT_EQ(N(client), "3\n");
+  client.Simple("EXECUTE pin_in_sql (" + At(1) + ")");
+  EXPECT_EQ(N(client), "1\n");
+}
+
 TEST_F(Pins, PreparedStatementsWithAClauseObeyTheClause) {
   SqlClient client = Client();
   ASSERT_EQ(client.Prepare("c", "SELECT a.n, b.n FROM t FOR SYSTEM_TIME AS OF $1 a JOIN t b USING "

@@ -34,7 +34,7 @@ final class Shop {
   static final String PLANS =
       """
       SELECT coalesce(sum(generic_plans), 0), coalesce(sum(custom_plans), 0)
-      FROM pg_prepared_statements WHERE statement LIKE '%orders%'
+      FROM pg_prepared_statements WHERE statement LIKE 'SELECT count%orders%'
       """;
 
   private static boolean failed;

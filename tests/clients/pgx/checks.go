@@ -18,7 +18,7 @@ const (
 
 	// Plans that the server made for prepared statements that read orders.
 	plans = `SELECT sum(generic_plans)::int, sum(custom_plans)::int FROM pg_prepared_statements
-	         WHERE statement LIKE '%orders%'`
+	         WHERE statement LIKE 'SELECT count%orders%'`
 )
 
 // figures are the number of orders and the sum of their totals.

@@ -115,7 +115,8 @@ async def alternate(statement):
 @check("prepared")
 async def check_prepared():
     async with Session() as session:
-        await alternate(await session.prepare(AS_OF))
+        statement = await session.prepare(AS_OF)  # closed when it goes
+        await alternate(statement)
         at_least(sum(await session.fetchrow(PLANS)), 10)
         # The driver's own cache of statements, and its pipelined executemany.
         for _ in range(4):
@@ -127,7 +128,8 @@ async def check_prepared():
 @check("generic plan")
 async def check_generic_plan():
     async with Session(server_settings={"plan_cache_mode": "force_generic_plan"}) as session:
-        await alternate(await session.prepare(AS_OF))
+        statement = await session.prepare(AS_OF)  # closed when it goes
+        await alternate(statement)
         at_least((await session.fetchrow(PLANS))[0], 10)
 
 

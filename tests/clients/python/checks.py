@@ -24,7 +24,7 @@ ORDER_1 = {
 
 # Plans that the server made for prepared statements that read orders.
 PLANS = """SELECT sum(generic_plans)::int, sum(custom_plans)::int FROM pg_prepared_statements
-           WHERE statement LIKE '%orders%'"""
+           WHERE statement LIKE 'SELECT count%orders%'"""
 
 _checks = {}
 

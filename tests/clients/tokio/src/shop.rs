@@ -12,7 +12,7 @@ pub const ORDERS: &str = "SELECT count(*), sum(total)::text FROM orders";
 pub const AS_OF: &str = "SELECT count(*), sum(total)::text FROM orders FOR SYSTEM_TIME AS OF $1";
 /// Plans that the server made for prepared statements that read orders.
 pub const PLANS: &str = "SELECT sum(generic_plans)::int, sum(custom_plans)::int
-    FROM pg_prepared_statements WHERE statement LIKE '%orders%'";
+    FROM pg_prepared_statements WHERE statement LIKE 'SELECT count%orders%'";
 
 pub const ORDERS_FIRST: (i64, &str) = (10, "550.00");
 pub const ORDERS_SECOND: (i64, &str) = (12, "773.23");
