@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <pwd.h>
+#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,22 +41,27 @@ std::vector<std::string> AsServerUser(std::vector<std::string> command) {
   return command;
 }
 
+// Not by fork(): its handlers may belong to libraries that the end of the program has closed already.
 int Run(const std::vector<std::string>& command, std::string* output) {
   int pipe_fds[2];
   if (::pipe2(pipe_fds, O_CLOEXEC) != 0) throw std::runtime_error("pipe");
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::dup2(pipe_fds[1], 1);
-    ::dup2(pipe_fds[1], 2);
-    const int null = ::open("/dev/null", O_RDONLY);
-    ::dup2(null, 0);
-    std::vector<char*> argv;
-    for (const auto& word : command) argv.push_back(const_cast<char*>(word.c_str()));
-    argv.push_back(nullptr);
-    ::execvp(argv[0], argv.data());
-    ::_exit(127);
-  }
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_adddup2(&actions, pipe_fds[1], 1);
+  ::posix_spawn_file_actions_adddup2(&actions, pipe_fds[1], 2);
+  std::vector<char*> argv;
+  for (const auto& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  pid_t child = 0;
+  const int error = ::posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
   ::close(pipe_fds[1]);
+  if (error != 0) {
+    ::close(pipe_fds[0]);
+    if (output != nullptr) *output = "could not run " + command[0];
+    return 127;
+  }
   std::string text;
   char buffer[4096];
   for (ssize_t n; (n = ::read(pipe_fds[0], buffer, sizeof buffer)) > 0;) {

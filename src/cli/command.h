@@ -19,6 +19,7 @@ struct Program {
 
 void AddUp(Program& program);
 void AddCheck(Program& program);
+void AddCapture(Program& program);
 void AddFollow(Program& program);
 void AddServe(Program& program);
 void AddStatus(Program& program);

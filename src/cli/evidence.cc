@@ -1,4 +1,4 @@
-// tidemark evidence BASIS: the five facts of each dataset that a publish changed.
+// tidemark evidence BASIS: the five facts of each member of a publish, and what is missing from it.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -14,10 +14,29 @@ namespace tidemark::cli {
 
 namespace {
 
-constexpr size_t kHashDigitsShown = 16;
-
 std::string Text(const nlohmann::json& value) {
-  return value.is_string() ? value.get<std::string>() : "-";
+  if (value.is_string()) return value.get<std::string>();
+  return value.is_null() ? "-" : value.dump();
+}
+
+/// What the source says of itself, in its own words: one fact a line after the log position.
+std::string PositionText(const nlohmann::json& member) {
+  std::string text = fmt::format("  source position   {}\n", Text(member["source_position"]));
+  if (!member["position"].is_object()) return text;
+  for (const auto& [name, value] : member["position"].items()) {
+    if (name != "lsn") text += fmt::format("                    {} {}\n", name, Text(value));
+  }
+  return text;
+}
+
+std::string MemberText(const nlohmann::json& member) {
+  return fmt::format(
+      "{}\n{}  extracted         {} to {}\n  dataset version   {}\n"
+      "  temporal basis    tx {}: {} rows, {} puts, {} deletions\n  accepted          {}\n",
+      Text(member["dataset"]), PositionText(member), Text(member["extracted_from"]),
+      Text(member["extracted_to"]), Text(member["version"]), member["tx"].get<int64_t>(),
+      Grouped(member["rows"].get<int64_t>()), Grouped(member["puts"].get<int64_t>()),
+      Grouped(member["deletions"].get<int64_t>()), Text(member["accepted_at"]));
 }
 
 ExitCode Evidence(const Invocation& invocation, int64_t basis) {
@@ -33,17 +52,12 @@ ExitCode Evidence(const Invocation& invocation, int64_t basis) {
   }
   const auto found = nlohmann::json::parse(*text);
   fmt::print("basis {}, system time {}\n", basis, Text(found["system_time"]));
-  TextTable table({"DATASET", "SOURCE POSITION", "EXTRACTED FROM", "TO", "VERSION", "TX",
-                   "ACCEPTED", "ROWS", "PUTS", "DELETIONS"});
-  for (const auto& member : found["members"]) {
-    table.Add({Text(member["dataset"]), Text(member["source_position"]),
-               Text(member["extracted_from"]), Text(member["extracted_to"]),
-               Text(member["version"]).substr(0, kHashDigitsShown),
-               std::to_string(member["tx"].get<int64_t>()), Text(member["accepted_at"]),
-               Grouped(member["rows"].get<int64_t>()), Grouped(member["puts"].get<int64_t>()),
-               Grouped(member["deletions"].get<int64_t>())});
+  for (const auto& member : found["members"]) fmt::print("\n{}", MemberText(member));
+  if (found["members"].empty()) fmt::print("no dataset changed\n");
+  for (const auto& failure : found["failures"]) {
+    fmt::print("\nnot in this basis: {}: {} ({})\n", Text(failure["dataset"]),
+               Text(failure["message"]), Text(failure["sqlstate"]));
   }
-  fmt::print("{}", table.empty() ? "no dataset changed\n" : table.ToString());
   return ExitCode::kDone;
 }
 

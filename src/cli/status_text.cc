@@ -76,6 +76,27 @@ std::string MirrorText(const json& mirror) {
   return text;
 }
 
+std::string DatasetText(const json& dataset) {
+  std::string text = fmt::format("\ndataset {}: {}\n", Text(dataset["declared"]),
+                                 dataset["readable"] == true ? "readable" : "not captured yet");
+  text += fmt::format("  source     {}, strategy {}\n", Text(dataset["source"]),
+                      Text(dataset["strategy"]));
+  if (dataset["readable"] == true) {
+    text += fmt::format("  holds      {} rows as {}, basis {}, read {}\n",
+                        Grouped(Number(dataset["rows"])), Text(dataset["name"]),
+                        Text(dataset["last_basis"]), Text(dataset["extracted"]));
+  }
+  const auto& failure = dataset["last_failure"];
+  if (failure.is_object()) {
+    text += fmt::format("  problem: {} ({}), {}\n", Text(failure["message"]),
+                        Text(failure["sqlstate"]), Text(failure["failed_at"]));
+    for (const char* field : {"detail", "hint"}) {
+      if (failure[field].is_string()) text += fmt::format("    {}: {}\n", field, Text(failure[field]));
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string StatusText(const json& status) {
@@ -94,7 +115,9 @@ std::string StatusText(const json& status) {
     text += "last basis: none yet\n";
   }
   for (const auto& mirror : status["mirrors"]) text += MirrorText(mirror);
-  if (status["mirrors"].empty()) text += "no mirror yet\n";
+  const auto datasets = status.value("datasets", json::array());
+  for (const auto& dataset : datasets) text += DatasetText(dataset);
+  if (status["mirrors"].empty() && datasets.empty()) text += "no mirror yet\n";
   return text;
 }
 

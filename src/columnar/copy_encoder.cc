@@ -1,7 +1,6 @@
 #include "columnar/copy_encoder.h"
 
 #include <arrow/array.h>
-#include <arrow/extension_type.h>
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
 #include <fmt/format.h>
@@ -10,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "columnar/foreign_encoder.h"
 #include "wire/copy_binary.h"
 
 namespace tidemark::columnar {
@@ -17,11 +17,6 @@ namespace tidemark::columnar {
 namespace {
 
 constexpr base::SqlState kTooManyColumns{"54011"};
-
-std::shared_ptr<arrow::Array> StorageOf(std::shared_ptr<arrow::Array> array) {
-  if (array->type_id() != arrow::Type::EXTENSION) return array;
-  return static_cast<const arrow::ExtensionArray&>(*array).storage();
-}
 
 bool IsOrdinal(const arrow::Field& field) {
   return field.name() == kOrdinalName && field.type()->id() == arrow::Type::INT64;
@@ -41,7 +36,8 @@ CopyEncoder::CopyEncoder(std::shared_ptr<arrow::Schema> schema, Options options)
   if (schema_->num_fields() > 0 && IsOrdinal(*schema_->field(0))) ordinal_field_ = 0;
   if (ordinal_field_ == 0 && !options.write_ordinal) first_field_ = 1;
   for (int i = first_field_; i < schema_->num_fields(); ++i) {
-    codecs_.push_back(MakeValueCodec(columns_.emplace_back(ColumnOf(*schema_->field(i)))));
+    columns_.push_back(ColumnOf(*schema_->field(i)));
+    encoders_.push_back(MakeValueEncoder(*schema_->field(i)));
   }
 }
 
@@ -62,14 +58,14 @@ void CopyEncoder::WriteBatch(const arrow::RecordBatch& batch, std::string& out) 
   size_t at = 0;
   try {
     for (; row < batch.num_rows(); ++row) {
-      writer.WriteRow(static_cast<int16_t>(codecs_.size()));
-      for (at = 0; at < codecs_.size(); ++at) {
-        if (arrays[at]->IsNull(row)) {
+      writer.WriteRow(static_cast<int16_t>(encoders_.size()));
+      for (at = 0; at < encoders_.size(); ++at) {
+        if (IsNullAt(*arrays[at], row)) {
           writer.WriteNull();
           continue;
         }
         const size_t begun = writer.BeginField();
-        codecs_[at]->Encode(*arrays[at], row, out);
+        encoders_[at]->Encode(*arrays[at], row, out);
         writer.EndField(begun);
       }
     }

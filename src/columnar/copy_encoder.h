@@ -34,7 +34,7 @@ class CopyEncoder {
   const std::vector<PostgresColumn>& columns() const { return columns_; }
 
   /// Appends the rows of `batch`, which may be a slice, to `out`. Throws 42804 for a batch of
-  /// another schema, 54000 for a value of 2 GiB or more, and what ValueCodec throws, with column
+  /// another schema, 54000 for a value of 2 GiB or more, and what ValueEncoder throws, with column
   /// and ordinal (without `_ordinal` the row's number in the batch) as context line; `out` is then
   /// as it was.
   void WriteBatch(const arrow::RecordBatch& batch, std::string& out) const;
@@ -44,7 +44,7 @@ class CopyEncoder {
   int ordinal_field_ = -1;  // -1: the schema has none
   int first_field_ = 0;     // the field of columns_[0]
   std::vector<PostgresColumn> columns_;
-  std::vector<std::unique_ptr<ValueCodec>> codecs_;
+  std::vector<std::unique_ptr<ValueEncoder>> encoders_;
 };
 
 }  // namespace tidemark::columnar

@@ -8,6 +8,7 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "columnar/foreign_type.h"
 #include "columnar/type_oid.h"
 
 namespace tidemark::columnar {
@@ -41,10 +42,6 @@ std::shared_ptr<arrow::DataType> NumericType(int32_t modifier) {
     return arrow::decimal256(precision, scale);
   }
   return arrow::utf8();
-}
-
-int32_t NumericModifier(const arrow::DecimalType& type) {
-  return ((type.precision() << 16) | (type.scale() & kScaleMask)) + kModifierOffset;
 }
 
 std::shared_ptr<arrow::DataType> TypeOf(const PostgresColumn& column) {
@@ -92,70 +89,6 @@ std::shared_ptr<arrow::DataType> TypeOf(const PostgresColumn& column) {
 }
 
 bool IsJson(uint32_t type) { return type == kJson || type == kJsonb; }
-
-// What takes every value of the Arrow type, were it not ours; 0 if PostgreSQL has nothing.
-PostgresColumn ColumnWithoutMetadata(const arrow::Field& field) {
-  PostgresColumn column{.name = field.name()};
-  const std::shared_ptr<arrow::DataType> type = StorageOf(field.type());
-  switch (type->id()) {
-    case arrow::Type::BOOL:
-      column.type = kBool;
-      break;
-    case arrow::Type::INT16:
-      column.type = kInt2;
-      break;
-    case arrow::Type::INT32:
-      column.type = kInt4;
-      break;
-    case arrow::Type::INT64:
-      column.type = kInt8;
-      break;
-    case arrow::Type::FLOAT:
-      column.type = kFloat4;
-      break;
-    case arrow::Type::DOUBLE:
-      column.type = kFloat8;
-      break;
-    case arrow::Type::STRING:
-      column.type = kText;
-      break;
-    case arrow::Type::BINARY:
-      column.type = kBytea;
-      break;
-    case arrow::Type::DATE32:
-      column.type = kDate;
-      break;
-    case arrow::Type::TIME64:
-      column.type = kTime;
-      break;
-    case arrow::Type::INTERVAL_MONTH_DAY_NANO:
-      column.type = kInterval;
-      break;
-    case arrow::Type::FIXED_SIZE_BINARY:
-      column.type = kUuid;
-      break;
-    case arrow::Type::TIMESTAMP:
-      column.type = static_cast<const arrow::TimestampType&>(*type).timezone().empty()
-                        ? kTimestamp
-                        : kTimestamptz;
-      break;
-    case arrow::Type::DECIMAL128:
-    case arrow::Type::DECIMAL256:
-      column.type = kNumeric;
-      column.modifier = NumericModifier(static_cast<const arrow::DecimalType&>(*type));
-      break;
-    case arrow::Type::LIST: {
-      const PostgresColumn element =
-          ColumnOf(*static_cast<const arrow::ListType&>(*type).value_field());
-      column.type = ArrayOf(element.type);
-      column.modifier = element.modifier;
-      break;
-    }
-    default:
-      break;
-  }
-  return column;
-}
 
 template <typename Int>
 bool TakeNumber(const arrow::KeyValueMetadata& metadata, const char* key, Int& value) {
@@ -209,29 +142,26 @@ std::shared_ptr<arrow::Schema> SchemaOf(std::span<const PostgresColumn> columns)
 }
 
 PostgresColumn ColumnOf(const arrow::Field& field) {
-  PostgresColumn column = ColumnWithoutMetadata(field);
   const arrow::KeyValueMetadata* metadata = field.metadata().get();
-  if (metadata != nullptr && metadata->Contains(kTypeOidKey)) {
-    column.modifier = -1;
-    if (!TakeNumber(*metadata, kTypeOidKey, column.type) ||
-        !TakeNumber(*metadata, kModifierKey, column.modifier) ||
-        !TakeNumber(*metadata, kBaseTypeOidKey, column.base_type)) {
-      throw base::Error(base::kDatatypeMismatch,
-                        fmt::format("field \"{}\" names no PostgreSQL type", field.name()));
-    }
-    if (const int at = metadata->FindKey(kTypeKey); at >= 0) column.type_sql = metadata->value(at);
+  if (metadata == nullptr || !metadata->Contains(kTypeOidKey)) return ColumnOfForeign(field);
+  PostgresColumn column{.name = field.name()};
+  if (!TakeNumber(*metadata, kTypeOidKey, column.type) ||
+      !TakeNumber(*metadata, kModifierKey, column.modifier) ||
+      !TakeNumber(*metadata, kBaseTypeOidKey, column.base_type)) {
+    throw base::Error(base::kDatatypeMismatch,
+                      fmt::format("field \"{}\" names no PostgreSQL type", field.name()));
   }
-  if (column.type == 0) {
-    throw base::Error(base::kFeatureNotSupported,
-                      fmt::format("field \"{}\" of type {} has no type in PostgreSQL", field.name(),
-                                  field.type()->ToString()));
-  }
+  if (const int at = metadata->FindKey(kTypeKey); at >= 0) column.type_sql = metadata->value(at);
   if (HoldsSameValues(field.type(), TypeOf(column))) return column;
   column.carry = Carry::kPostgres;
   if (HoldsSameValues(field.type(), TypeOf(column))) return column;
   throw base::Error(base::kDatatypeMismatch,
                     fmt::format("field \"{}\" of type {} cannot be written as type {}",
                                 field.name(), field.type()->ToString(), column.type));
+}
+
+bool IsForeign(const arrow::Field& field, const PostgresColumn& column) {
+  return !HoldsSameValues(field.type(), TypeOf(column));
 }
 
 }  // namespace tidemark::columnar

@@ -54,9 +54,13 @@ std::shared_ptr<arrow::Field> FieldOf(const PostgresColumn& column);
 std::shared_ptr<arrow::Schema> SchemaOf(std::span<const PostgresColumn> columns);
 
 /// The column that `field` was made from, or for a field without our metadata the column that
-/// takes all its values. Throws 0A000 when PostgreSQL has no such type, 42804 when type and
-/// metadata contradict each other.
+/// takes its values (foreign_type.h). Throws 0A000 when PostgreSQL has no such type, 42804 when
+/// type and metadata contradict each other.
 PostgresColumn ColumnOf(const arrow::Field& field);
+
+/// Whether `field` has another Arrow type than FieldOf(column) has, so that its values need
+/// foreign_encoder.h. `column` is ColumnOf(field).
+bool IsForeign(const arrow::Field& field, const PostgresColumn& column);
 
 /// The type of the arrays that hold the values: an extension type's storage, else `type` itself.
 std::shared_ptr<arrow::DataType> StorageOf(const std::shared_ptr<arrow::DataType>& type);

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "columnar/arrow_status.h"
+#include "columnar/foreign_encoder.h"
 #include "wire/bytes.h"
 #include "wire/copy_binary.h"
 
@@ -61,29 +62,9 @@ class ListCodec final : public ValueCodec {
 
   void Encode(const arrow::Array& array, int64_t row, std::string& out) const override {
     const auto& lists = static_cast<const arrow::ListArray&>(array);
-    const arrow::Array& elements = *lists.values();
     const int64_t begin = lists.value_offset(row);
-    const int64_t end = begin + lists.value_length(row);
-    bool has_nulls = false;
-    for (int64_t i = begin; i < end && !has_nulls; ++i) has_nulls = elements.IsNull(i);
-
-    wire::ByteWriter writer(out);
-    writer.WriteI32(begin == end ? 0 : 1);
-    writer.WriteI32(has_nulls ? 1 : 0);
-    writer.WriteU32(element_type_);
-    if (begin == end) return;
-    writer.WriteI32(static_cast<int32_t>(end - begin));
-    writer.WriteI32(1);
-    wire::CopyBinaryWriter fields(out);  // an element stands as a field of a row does
-    for (int64_t i = begin; i < end; ++i) {
-      if (elements.IsNull(i)) {
-        fields.WriteNull();
-        continue;
-      }
-      const size_t begun = fields.BeginField();
-      element_->Encode(elements, i, out);
-      fields.EndField(begun);
-    }
+    WriteArray(*StorageOf(lists.values()), begin, begin + lists.value_length(row), element_type_,
+               *element_, out);
   }
 
  private:
@@ -119,6 +100,30 @@ class ListCodec final : public ValueCodec {
 std::unique_ptr<ValueCodec> MakeListCodec(uint32_t element_type,
                                           std::unique_ptr<ValueCodec> element) {
   return std::make_unique<ListCodec>(element_type, std::move(element));
+}
+
+void WriteArray(const arrow::Array& elements, int64_t begin, int64_t end, uint32_t element_type,
+                const ValueEncoder& element, std::string& out) {
+  bool has_nulls = false;
+  for (int64_t i = begin; i < end && !has_nulls; ++i) has_nulls = IsNullAt(elements, i);
+
+  wire::ByteWriter writer(out);
+  writer.WriteI32(begin == end ? 0 : 1);
+  writer.WriteI32(has_nulls ? 1 : 0);
+  writer.WriteU32(element_type);
+  if (begin == end) return;
+  writer.WriteI32(static_cast<int32_t>(end - begin));
+  writer.WriteI32(1);
+  wire::CopyBinaryWriter fields(out);  // an element stands as a field of a row does
+  for (int64_t i = begin; i < end; ++i) {
+    if (IsNullAt(elements, i)) {
+      fields.WriteNull();
+      continue;
+    }
+    const size_t begun = fields.BeginField();
+    element.Encode(elements, i, out);
+    fields.EndField(begun);
+  }
 }
 
 }  // namespace tidemark::columnar

@@ -14,4 +14,8 @@ namespace tidemark::columnar {
 std::unique_ptr<ValueCodec> MakeListCodec(uint32_t element_type,
                                           std::unique_ptr<ValueCodec> element);
 
+/// Appends the elements [begin, end) of `elements` as an array value.
+void WriteArray(const arrow::Array& elements, int64_t begin, int64_t end, uint32_t element_type,
+                const ValueEncoder& element, std::string& out);
+
 }  // namespace tidemark::columnar

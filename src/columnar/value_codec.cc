@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "columnar/fixed_codec.h"
+#include "columnar/foreign_encoder.h"
 #include "columnar/list_codec.h"
 #include "columnar/numeric_codec.h"
 #include "columnar/time_codec.h"
@@ -16,7 +17,6 @@ namespace tidemark::columnar {
 
 namespace {
 
-constexpr base::SqlState kCharacterNotInRepertoire{"22021"};
 constexpr size_t kUuidSize = 16;
 constexpr char kJsonbVersion = 1;
 
@@ -100,7 +100,7 @@ class TextCodec final : public ValueCodec {
 
   size_t Decode(std::string_view value, arrow::ArrayBuilder& builder) const override {
     if (!arrow::util::ValidateUTF8(value)) {
-      throw base::Error(kCharacterNotInRepertoire, "text that is not in UTF-8")
+      throw base::Error(base::kCharacterNotInRepertoire, "text that is not in UTF-8")
           .Hint("Carry the column as PostgreSQL's binary value.");
     }
     CheckNoZero(value);
@@ -116,7 +116,7 @@ class TextCodec final : public ValueCodec {
  private:
   static void CheckNoZero(std::string_view text) {
     if (text.find('\0') != std::string_view::npos) {
-      throw base::Error(kCharacterNotInRepertoire, "text with a zero byte");
+      throw base::Error(base::kCharacterNotInRepertoire, "text with a zero byte");
     }
   }
 };
@@ -176,6 +176,12 @@ std::unique_ptr<ValueCodec> MakeValueCodec(const PostgresColumn& column) {
     return MakeListCodec(element, MakeValueCodec({.type = element, .modifier = column.modifier}));
   }
   return std::make_unique<BinaryCodec>();
+}
+
+std::unique_ptr<ValueEncoder> MakeValueEncoder(const arrow::Field& field) {
+  const PostgresColumn column = ColumnOf(field);
+  if (IsForeign(field, column)) return MakeForeignEncoder(*field.type(), column);
+  return MakeValueCodec(column);
 }
 
 }  // namespace tidemark::columnar

@@ -21,19 +21,16 @@ Keying KeyingOf(std::string_view word) {
   return word == "key" ? Keying::kKey : word == "multiset" ? Keying::kMultiset : Keying::kAppend;
 }
 
-// Text of a text[] parameter.
-std::string ArrayOf(const std::vector<std::string>& names) {
-  std::string text = "{";
-  for (const auto& name : names) {
-    if (text.size() > 1) text += ',';
-    text += '"';
-    for (char c : name) {
-      if (c == '"' || c == '\\') text += '\\';
-      text += c;
-    }
-    text += '"';
-  }
-  return text + "}";
+std::string_view StrategyWord(Strategy strategy) {
+  return strategy == Strategy::kSnapshot ? "snapshot"
+         : strategy == Strategy::kCursor ? "cursor"
+                                         : "cdc";
+}
+
+Strategy StrategyOf(std::string_view word) {
+  return word == "snapshot" ? Strategy::kSnapshot
+         : word == "cursor" ? Strategy::kCursor
+                            : Strategy::kCdc;
 }
 
 }  // namespace
@@ -48,6 +45,31 @@ std::string Dataset::ColumnList(const std::string& prefix) const {
     list += prefix + QuoteIdentifier(column.name);
   }
   return list;
+}
+
+std::string Dataset::StoredColumnList(const std::string& prefix) const {
+  std::string list = ColumnList(prefix);
+  for (const auto& column : retired) {
+    if (!list.empty()) list += ", ";
+    list += prefix + QuoteIdentifier(RetiredName(column.number));
+  }
+  return list;
+}
+
+std::string RetiredName(int number) { return fmt::format("_dropped_{}", number); }
+
+std::string TextArray(const std::vector<std::string>& values) {
+  std::string text = "{";
+  for (const auto& value : values) {
+    if (text.size() > 1) text += ',';
+    text += '"';
+    for (char c : value) {
+      if (c == '"' || c == '\\') text += '\\';
+      text += c;
+    }
+    text += '"';
+  }
+  return text + "}";
 }
 
 std::vector<size_t> Dataset::KeyPositions() const {
@@ -69,23 +91,24 @@ void StoreDataset(pg::Connection& store, Dataset& dataset) {
       R"sql(
 INSERT INTO tidemark.dataset (journal, schema_name, table_name, strategy, keying, key_columns,
                               source_oid, row_filter)
-VALUES ($1, $2, $3, 'cdc', $4, $5::text[], $6::oid, nullif($7, ''))
+VALUES ($1, $2, $3, $8, $4, $5::text[], nullif($6::oid, 0), nullif($7, ''))
 RETURNING id
 )sql",
       {std::to_string(dataset.journal), dataset.name.schema, dataset.name.name,
-       std::string(KeyingWord(dataset.keying)), ArrayOf(dataset.key_columns),
-       std::to_string(dataset.source_oid), dataset.row_filter}));
+       std::string(KeyingWord(dataset.keying)), TextArray(dataset.key_columns),
+       std::to_string(dataset.source_oid), dataset.row_filter,
+       std::string(StrategyWord(dataset.strategy))}));
   int position = 0;
   for (const auto& column : dataset.columns) {
     store.Execute(
         R"sql(
 INSERT INTO tidemark.dataset_column (dataset, number, tx_from, name, position, type_sql,
-                                     source_type, type_modifier)
-VALUES ($1, $2, 1, $3, $4, $5, $6::oid, $7)
+                                     source_type, type_modifier, key_position)
+VALUES ($1, $2, 1, $3, $4, $5, $6::oid, $7, pg_catalog.array_position($8::text[], $3))
 )sql",
         {std::to_string(dataset.id), std::to_string(column.number), column.name,
          std::to_string(++position), column.type_sql, std::to_string(column.source_type),
-         std::to_string(column.type_modifier)});
+         std::to_string(column.type_modifier), TextArray(dataset.key_columns)});
   }
 }
 
@@ -94,7 +117,7 @@ std::vector<Dataset> LoadDatasets(pg::Connection& store, int journal) {
       R"sql(
 SELECT d.id, d.schema_name, d.table_name, coalesce(d.source_oid, 0), d.keying,
        pg_catalog.array_to_string(d.key_columns, E'\x1f'), coalesce(d.row_filter, ''),
-       d.tx_first IS NOT NULL
+       d.tx_first IS NOT NULL, d.strategy
 FROM tidemark.dataset d WHERE d.journal = $1 AND d.tx_dropped IS NULL ORDER BY d.id
 )sql",
       {std::to_string(journal)});
@@ -116,15 +139,22 @@ FROM tidemark.dataset d WHERE d.journal = $1 AND d.tx_dropped IS NULL ORDER BY d
     }
     d.row_filter = rows.str(i, 6);
     d.attached = rows.boolean(i, 7);
+    d.strategy = StrategyOf(rows.text(i, 8));
     place[d.id] = datasets.size();
     datasets.push_back(std::move(d));
   }
+  // The newest row of each column; closed ones are retired.
   const auto columns = store.Execute(
       R"sql(
-SELECT c.dataset, c.number, c.name, c.source_type, c.type_modifier, c.type_sql
-FROM tidemark.dataset d
-JOIN tidemark.dataset_column c ON c.dataset = d.id AND c.tx_to IS NULL
-WHERE d.journal = $1 AND d.tx_dropped IS NULL ORDER BY c.dataset, c.position
+SELECT * FROM (
+  SELECT DISTINCT ON (c.dataset, c.number)
+         c.dataset, c.number, c.name, c.source_type, c.type_modifier, c.type_sql,
+         c.tx_to IS NOT NULL AS retired, c.position
+  FROM tidemark.dataset d
+  JOIN tidemark.dataset_column c ON c.dataset = d.id
+  WHERE d.journal = $1 AND d.tx_dropped IS NULL
+  ORDER BY c.dataset, c.number, c.tx_from DESC) AS newest
+ORDER BY dataset, position, number
 )sql",
       {std::to_string(journal)});
   for (int i = 0; i < columns.rows(); ++i) {
@@ -134,7 +164,8 @@ WHERE d.journal = $1 AND d.tx_dropped IS NULL ORDER BY c.dataset, c.position
     c.source_type = static_cast<pg::Oid>(columns.int64(i, 3));
     c.type_modifier = static_cast<int>(columns.int64(i, 4));
     c.type_sql = columns.str(i, 5);
-    datasets[place.at(static_cast<int>(columns.int64(i, 0)))].columns.push_back(std::move(c));
+    Dataset& of = datasets[place.at(static_cast<int>(columns.int64(i, 0)))];
+    (columns.boolean(i, 6) ? of.retired : of.columns).push_back(std::move(c));
   }
   return datasets;
 }

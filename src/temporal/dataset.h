@@ -13,6 +13,9 @@
 
 namespace tidemark::temporal {
 
+/// How a dataset is captured. Those of a mirror are kCdc.
+enum class Strategy { kSnapshot, kCursor, kCdc };
+
 /// How a change finds the row it changes.
 enum class Keying {
   kKey,       // by key columns
@@ -21,7 +24,7 @@ enum class Keying {
 };
 
 struct DatasetColumn {
-  int number = 0;  // attnum upstream
+  int number = 0;  // its identity: attnum upstream, or our own count where there is none
   std::string name;
   pg::Oid source_type = 0;
   int type_modifier = -1;
@@ -38,7 +41,11 @@ struct Dataset {
   std::vector<DatasetColumn> columns;    // in the order of the images
   std::vector<std::string> key_columns;  // empty unless kKey
   std::string row_filter;                // the publication's; empty for all rows
+  Strategy strategy = Strategy::kCdc;
   bool attached = false;
+  /// Columns that the source no longer has, by their last names; old row versions keep their values
+  /// in columns called RetiredName.
+  std::vector<DatasetColumn> retired;
 
   /// tidemark_current.d<id>, tidemark_history.d<id>, quoted.
   std::string Current() const;
@@ -46,15 +53,22 @@ struct Dataset {
   std::string ViewSchema() const { return name.schema + "_history"; }
   /// Quoted column names separated by ", ", each with `prefix` in front.
   std::string ColumnList(const std::string& prefix = "") const;
+  /// The same followed by the retired columns: all that a row version holds.
+  std::string StoredColumnList(const std::string& prefix = "") const;
   std::vector<size_t> KeyPositions() const;
   bool AllBinary() const;
 };
+
+/// How current and history call a retired column.
+std::string RetiredName(int number);
 
 /// Registers the dataset (unattached) and its columns with tx_from 1; sets `id`.
 void StoreDataset(pg::Connection& store, Dataset& dataset);
 /// The datasets of a journal, attached or not, by id. Whether a column travels as bytes is not
 /// kept: TypeMap::At(source_type).binary says so anew.
 std::vector<Dataset> LoadDatasets(pg::Connection& store, int journal);
+/// The text of a text[] parameter.
+std::string TextArray(const std::vector<std::string>& values);
 /// Removes the rows of datasets that never got attached.
 void ForgetUnattached(pg::Connection& store, int journal);
 

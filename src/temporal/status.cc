@@ -68,7 +68,39 @@ constexpr const char* kLoadStatus = R"(
                ORDER BY d.schema_name, d.table_name) AS datasets
         FROM tidemark.dataset AS d
         LEFT JOIN tidemark.version AS v ON v.dataset = d.id
-        WHERE d.journal = j.id) AS d ON true), '[]')))";
+        WHERE d.journal = j.id) AS d ON true
+      WHERE j.publication IS NOT NULL), '[]'),
+    'datasets', coalesce((
+      SELECT pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
+               'declared', j.name,
+               'name', d.schema_name || '.' || d.table_name,
+               'source', s.name,
+               'strategy', d.strategy,
+               'key', d.key_columns,
+               'state', coalesce(p.state, 'unknown'),
+               'rows', v.live_rows,
+               'version', pg_catalog.encode(v.hash, 'hex'),
+               'readable', d.relid IS NOT NULL,
+               'last_basis', r.basis,
+               'extracted', m.extracted_from,
+               'accepted', m.accepted_at,
+               'last_failure', f.failure) ORDER BY j.name)
+      FROM tidemark.journal AS j
+      JOIN tidemark.source AS s ON s.id = j.source
+      LEFT JOIN tidemark.dataset AS d ON d.journal = j.id
+      LEFT JOIN tidemark.progress AS p ON p.journal = j.id
+      LEFT JOIN tidemark.resume AS r ON r.journal = j.id
+      LEFT JOIN tidemark.version AS v ON v.dataset = d.id
+      LEFT JOIN tidemark.basis_member AS m ON m.basis = r.basis AND m.dataset = d.id
+      LEFT JOIN LATERAL (
+        -- Kept until the dataset is published again.
+        SELECT pg_catalog.jsonb_build_object(
+                 'capture', x.capture, 'sqlstate', x.sqlstate, 'message', x.message,
+                 'detail', x.detail, 'hint', x.hint, 'failed_at', x.failed_at) AS failure
+        FROM tidemark.capture_failure AS x
+        WHERE x.dataset = j.name AND (m.accepted_at IS NULL OR x.failed_at > m.accepted_at)
+        ORDER BY x.capture DESC LIMIT 1) AS f ON true
+      WHERE j.publication IS NULL), '[]')))";
 
 constexpr const char* kLoadBases = R"(
   SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
@@ -97,10 +129,16 @@ constexpr const char* kLoadEvidence = R"(
            'capture', (
              SELECT pg_catalog.jsonb_build_object('id', c.id, 'kind', c.kind, 'reason', c.reason)
              FROM tidemark.capture AS c WHERE c.id = b.capture),
+           'failures', coalesce((
+             SELECT pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
+                      'dataset', f.dataset, 'sqlstate', f.sqlstate, 'message', f.message,
+                      'detail', f.detail, 'hint', f.hint) ORDER BY f.dataset)
+             FROM tidemark.capture_failure AS f WHERE f.capture = b.capture), '[]'),
            'members', coalesce((
              SELECT pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
                       'dataset', d.schema_name || '.' || d.table_name,
                       'source_position', m.source_position,
+                      'position', m."position",
                       'extracted_from', m.extracted_from,
                       'extracted_to', m.extracted_to,
                       'version', pg_catalog.encode(m.version, 'hex'),

@@ -17,17 +17,23 @@ namespace tidemark::temporal {
 ///  mirrors: [{id, name, source, publication, slot, state, heartbeat, heartbeat_age_seconds, position,
 ///             received, received_time, source_position, lag_bytes, lag_seconds, retained_bytes,
 ///             copied_rows, copy_rows_expected, copied_bytes, last_basis, readable, problems,
-///             datasets: [{name, strategy, keying, key, rows, version, readable, dropped}]}]}
-/// A mirror is readable once its first copy is published; `rows` is null until then.
+///             datasets: [{name, strategy, keying, key, rows, version, readable, dropped}]}],
+///  datasets: [{declared, name, source, strategy, key, state, rows, version, readable, last_basis,
+///              extracted, accepted, last_failure: {capture, sqlstate, message, detail, hint,
+///              failed_at} | null}]}
+/// A mirror is readable once its first copy is published; `rows` is null until then. The datasets
+/// outside mirrors come last; what is not known before the first capture is null.
 std::string LoadStatus(pg::Connection& store);
 
 /// The newest `limit` publishes, newest first: [{basis, system_time, journals: [{journal, tx_last}],
 /// members, puts, deletions}].
 std::string LoadBases(pg::Connection& store, int64_t limit);
 
-/// The five facts of each member of a basis: {basis, system_time, capture, members: [{dataset,
-/// source_position, extracted_from, extracted_to, version, tx, accepted_at, rows, puts,
-/// deletions}]}; nullopt when there is no such basis.
+/// The five facts of each member of a basis: {basis, system_time, capture, failures: [{dataset,
+/// sqlstate, message, detail, hint}], members: [{dataset, source_position, position, extracted_from,
+/// extracted_to, version, tx, accepted_at, rows, puts, deletions}]}; nullopt when there is no such
+/// basis. `failures` are the datasets of the same capture that are missing from it; `position` is what
+/// the source says of itself, null for mirrors.
 std::optional<std::string> LoadEvidence(pg::Connection& store, int64_t basis);
 
 /// The least position up to which nothing is missing: of the mirror `journal`, of all mirrors when

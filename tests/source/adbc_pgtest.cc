@@ -55,7 +55,7 @@ TEST_F(Adbc, AMissingDriverIsRefusedWithWhatToDo) {
     EXPECT_EQ(error.state().view(), "58P01") << error.Full();
     EXPECT_THAT(error.message(), testing::HasSubstr(driver));
     EXPECT_NE(error.hint(), "");
-    EXPECT_EQ(relation->Check({}, Soon()).at(0).state.view(), "58P01");
+    EXPECT_EQ(ErrorOf([&] { relation->Check({}, Soon()); }).state().view(), "58P01");
   }
 }
 
@@ -101,7 +101,7 @@ TEST_F(Adbc, SqliteValuesArriveAsTheyAre) {
                   "(-9223372036854775808, 1e308, '', x''), (NULL, NULL, NULL, NULL)"});
   const auto relation = OpenAdbcRelation(Sqlite("t"));
   Load(*relation->ReadAll({}, Soon()), store_, "loaded");
-  EXPECT_EQ(store_.Value("SELECT string_agg(t::text, ' ' ORDER BY _ordinal) FROM loaded t"),
+  EXPECT_EQ(store_.Value("SELECT string_agg(l::text, ' ' ORDER BY _ordinal) FROM loaded l"),
             R"((1,9223372036854775807,-0.1,é,"\\x00ff") )"
             R"((2,-9223372036854775808,1e+308,"","\\x") (3,,,,))");
 }
@@ -151,7 +151,7 @@ TEST_F(Adbc, PostgresTypesThroughTheDriverAreThoseOfTheTable) {
   const auto reader = relation->ReadAll({}, Soon());
   Load(*reader, store_, "loaded");
   store_.Execute("SET TimeZone = 'UTC'");
-  EXPECT_EQ(store_.Value("SELECT string_agg(t::text, ' ' ORDER BY _ordinal) FROM loaded t"),
+  EXPECT_EQ(store_.Value("SELECT string_agg(l::text, ' ' ORDER BY _ordinal) FROM loaded l"),
             R"((1,t,-1,2,3,1.5,0.1,12345678901234567890.10,é,"\\x00ff",2026-11-28,12:00:00.000001,)"
             R"("2026-11-28 12:00:00.123456","2026-11-28 10:00:00.123456+00",)"
             R"("1 mon 2 days 00:00:00.5","{1,NULL}","{a,NULL}") (2,,,,,,,,,,,,,,,,))");

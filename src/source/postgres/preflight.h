@@ -9,26 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "base/sqlstate.h"
 #include "pg/connection.h"
 #include "pg/relation.h"
 #include "source/postgres/slot.h"
+#include "source/problem.h"
 
 namespace tidemark::source {
-
-enum class Severity {
-  kRefusesAll,    // nothing can be mirrored
-  kRefusesTable,  // `table` is left out, the rest is mirrored
-  kNote,          // mirrored, but worth knowing
-};
-
-struct Problem {
-  Severity severity = Severity::kNote;
-  std::string table;  // as people read it; empty when the whole source is concerned
-  std::string what;
-  std::string fix;  // may be empty for a note
-  base::SqlState state;
-};
 
 struct ServerFacts {
   uint64_t system_identifier = 0;  // 0 when the server would not say

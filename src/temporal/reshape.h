@@ -1,0 +1,78 @@
+// Changing the shape of an attached dataset: columns that come, go, are renamed or get another type,
+// and another key. Inside the transaction that applies and publishes the first rows of the new shape
+// (number `tx`), so that nobody sees one without the other. The rows of the past keep their values: a
+// dropped column stays in current and history under RetiredName and in the view of all versions.
+//
+// Takes ACCESS EXCLUSIVE locks, in the order parent, current, history. A retype that rewrites rows is
+// PostgreSQL's own ALTER TABLE and shares its one flaw: a REPEATABLE READ transaction that began
+// before and had not yet touched the table finds it empty. One thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pg/connection.h"
+#include "temporal/dataset.h"
+
+namespace tidemark::temporal {
+
+class Reshape {
+ public:
+  /// Changes `dataset` along with the store. `tx` is the first one of the new shape.
+  Reshape(pg::Connection& store, Dataset& dataset, int64_t tx);
+  Reshape(const Reshape&) = delete;
+  Reshape& operator=(const Reshape&) = delete;
+
+  /// Adds a column at the end; number 0 gives it the next free one. Existing rows read
+  /// `missing_value`, an SQL expression without variables, or NULL.
+  void Add(DatasetColumn column, const std::optional<std::string>& missing_value = std::nullopt);
+  /// Throws 42P10 for a column of the key: set another key first.
+  void Drop(const std::string& name);
+  void Rename(const std::string& from, const std::string& to);
+  /// In place when every value that is kept has the same meaning in the new type (it casts there and
+  /// back unchanged); otherwise the column is dropped and a new one of its name added. True: in
+  /// place. Throws 42804 for a key column that cannot be changed in place.
+  bool Retype(const std::string& name, const DatasetColumn& as);
+  /// Throws 23505 when the current rows are not unique in it, 23502 when it has NULLs.
+  void SetKey(const std::vector<std::string>& key);
+  /// The source may send NULLs from now on.
+  void AllowNulls(const std::string& name);
+
+  /// Whether anything was changed.
+  bool changed() const { return changed_; }
+  /// Makes view and functions anew, if something was changed. Call last.
+  void Finish();
+
+ private:
+  void Begin();
+  DatasetColumn& Find(const std::string& name);
+  bool Lossless(const std::string& relation, const std::string& column, const std::string& from,
+                const std::string& to);
+  void OpenRow(const DatasetColumn& column, int position);
+  int CloseRow(const DatasetColumn& column);
+
+  pg::Connection* store_;
+  Dataset* dataset_;
+  std::string tx_;
+  bool changed_ = false;
+};
+
+/// Columns of current and parent that refuse NULLs.
+std::vector<std::string> NotNullColumns(pg::Connection& store, const Dataset& dataset);
+
+/// What a source has now.
+struct SourceShape {
+  std::vector<DatasetColumn> columns;  // told apart by name
+  std::vector<std::string> key;
+  std::vector<std::string> nullable;  // columns that may be NULL
+  /// All rows of the new shape are at hand. Otherwise a column whose values do not all fit its new
+  /// type cannot be begun anew, since rows that are not at hand would lose theirs: 42804.
+  bool complete = true;
+};
+
+/// Brings an attached dataset to the shape of its source. True if anything was changed.
+bool FollowShape(pg::Connection& store, Dataset& dataset, const SourceShape& now, int64_t tx);
+
+}  // namespace tidemark::temporal
