@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "gateway/scripted_server.h"
+#include "gateway/session_wiring.h"
 
 namespace tidemark::gateway {
 namespace {
@@ -13,91 +13,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsSubsetOf;
-
-// What a client sends, message by message.
-struct Script {
-  std::string bytes;
-  Script& Query(std::string_view text) { return wire::Query{text}.Write(bytes), *this; }
-  Script& Parse(std::string_view name, std::string_view text) {
-    return wire::Parse{name, text, {}}.Write(bytes), *this;
-  }
-  Script& Bind(std::string_view name) { return wire::Bind{"", name, {}}.Write(bytes), *this; }
-  Script& Describe() { return wire::Naming{'P', ""}.WriteDescribe(bytes), *this; }
-  Script& Execute() { return wire::Execute{"", 0}.Write(bytes), *this; }
-  Script& Close(std::string_view name) { return wire::Naming{'S', name}.WriteClose(bytes), *this; }
-  Script& Send(char type, std::string_view body = {}) {
-    return wire::WriteMessage(bytes, type, body), *this;
-  }
-  Script& Sync() { return Send(wire::kSync); }
-  Script& Run(std::string_view name, std::string_view text) {
-    return Parse(name, text).Bind(name).Describe().Execute();
-  }
-};
-
-std::vector<std::string> Messages(std::string_view bytes) {
-  std::vector<std::string> messages;
-  MessageCutter cutter;
-  cutter.Feed(bytes);
-  while (const auto piece =
-             cutter.Next([](const wire::MessageHeader& header) { return header.body_bytes; })) {
-    std::string text(1, piece->header.type);
-    if (text == "E" || text == "N") {
-      const auto fields = wire::ErrorFields::Read(piece->body());
-      text += " " + std::string(fields.Find('C')) + " " + std::string(fields.Find('M'));
-      if (!fields.Find('P').empty()) text += " at " + std::string(fields.Find('P'));
-    }
-    if (text == "Z") text += " " + std::string(piece->body());
-    messages.push_back(std::move(text));
-  }
-  return messages;
-}
-
-// A client, a session and a server wired together, bytes cut into pieces of a given size.
-class Wiring {
- public:
-  explicit Wiring(ScriptedServer script = {}, size_t piece_bytes = 1 << 20)
-      : server(std::move(script)), piece_bytes_(piece_bytes) {}
-
-  /// Sends everything and lets the server answer at once (eager), or only when the session can
-  /// take no more (a pipeline that the server reads late).
-  std::string Run(const Script& script, bool eager = true) {
-    std::string_view left = script.bytes;
-    while (!left.empty() || !to_server_.empty()) {
-      if (!left.empty() && session.wants_frontend()) {
-        const size_t count = std::min(piece_bytes_, left.size());
-        Perform(session.OnFrontendBytes(left.substr(0, count)));
-        left.remove_prefix(count);
-        if (!eager) continue;
-      } else if (to_server_.empty()) {
-        ADD_FAILURE() << "stuck";
-        break;
-      }
-      Answer();
-    }
-    return to_client;
-  }
-
-  void Answer() {
-    const std::string bytes = std::exchange(to_server_, {});
-    all_to_server += bytes;
-    const std::string answers = server.OnBytes(bytes);
-    for (size_t at = 0; at < answers.size(); at += piece_bytes_) {
-      Perform(session.OnBackendBytes(std::string_view(answers).substr(at, piece_bytes_)));
-    }
-  }
-
-  Session session;
-  ScriptedServer server;
-  std::string to_client, all_to_server;
-
- private:
-  void Perform(const Steps& steps) {
-    to_client += steps.to_client;
-    to_server_ += steps.to_backend;
-  }
-  size_t piece_bytes_;
-  std::string to_server_;
-};
 
 constexpr std::string_view kAsOf = "select * from t for system_time as of '2026-01-01'";
 constexpr std::string_view kAsOfParameter = "select * from t for system_time as of $1";
@@ -425,114 +340,6 @@ TEST(Session, StopSaysFarewellBetweenMessages) {
   wire::DataRow{{"abc"}}.Write(row);
   session.OnBackendBytes(std::string_view(row).substr(0, 8));
   EXPECT_EQ(session.OnStop(reason).to_client, "");
-}
-
-// Start-up as a server without a password does it.
-std::string StartUp(Session& session, ScriptedServer& server) {
-  using std::string_view_literals::operator""sv;
-  const Steps sent = session.OnStartup("\0\0\0\x10\0\x03\0\0user\0u\0\0"sv);
-  EXPECT_FALSE(sent.to_backend.empty());
-  std::string ready;
-  wire::ReadyForQuery{'I'}.Write(ready);
-  Steps steps = session.OnBackendBytes(ready);
-  EXPECT_EQ(steps.to_client, "") << "held back until the session has been probed";
-  steps = session.OnBackendBytes(server.OnBytes(steps.to_backend));
-  EXPECT_FALSE(session.holds());
-  return steps.to_client;
-}
-
-TEST(SessionPins, StartUpEndsOnceTheSessionHasBeenProbed) {
-  Session session;
-  ScriptedServer server;
-  EXPECT_THAT(Messages(StartUp(session, server)), ElementsAre("Z I"));
-}
-
-TEST(SessionPins, AProbeThatFailsIsNoConcernOfTheClient) {
-  Session session;
-  ScriptedServer server;
-  server.fails_at = 1;
-  EXPECT_THAT(Messages(StartUp(session, server)), ElementsAre("Z I"));
-}
-
-TEST(SessionPins, SuperusersAreRefusedWhereTheyAreNotServed) {
-  Session session({.superusers = false});
-  ScriptedServer server;
-  server.superuser = true;
-  EXPECT_THAT(Messages(StartUp(session, server)),
-              ElementsAre("E 28000 superusers are not served here"));
-}
-
-TEST(SessionPins, ASessionThatBeginsPinnedIsRewrittenFromItsFirstStatement) {
-  ScriptedServer server;
-  server.pin = "pinned";
-  Wiring wiring(server);
-  wiring.to_client = StartUp(wiring.session, wiring.server);
-  wiring.Run(Script().Query("select * from t").Query("select 1"));
-  EXPECT_THAT(wiring.server.received,
-              testing::Contains(HasSubstr("Q select * from tidemark.as_of_tx(")));
-  EXPECT_EQ(wiring.server.received.back(), "Q select 1");
-}
-
-TEST(SessionPins, OtherSessionsAskNothing) {
-  ScriptedServer server;
-  Wiring wiring(server);
-  StartUp(wiring.session, wiring.server);
-  wiring.server.received.clear();
-  wiring.Run(Script().Query("select * from t").Run("s", "select * from t").Sync());
-  EXPECT_EQ(wiring.server.received.size(), 6u);
-}
-
-TEST(SessionPins, AStatementParsedForAnotherPinIsParsedAnewBeforeItsBind) {
-  ScriptedServer server;
-  Wiring wiring(server);
-  StartUp(wiring.session, wiring.server);
-  const std::string unpinned = wiring.Run(
-      Script().Run("s", "select * from t").Sync().Query("set tidemark.as_of").Bind("s").Execute().Sync());
-  EXPECT_THAT(wiring.server.received,
-              testing::Contains(HasSubstr("P s: select * from tidemark.as_of_tx(")));
-  EXPECT_THAT(Messages(unpinned), ElementsAre("1", "2", "n", "D", "C", "Z I", "T", "D", "C", "Z I",
-                                              "2", "D", "C", "Z I"));
-  wiring.server.received.clear();
-  wiring.Run(Script().Query("reset tidemark.as_of").Bind("s").Execute().Sync());
-  EXPECT_THAT(wiring.server.received, testing::Contains("P s: select * from t"));
-}
-
-TEST(SessionPins, ABindWhosePinIsAskedForMayComeInPieces) {
-  for (const size_t piece_bytes : {1, 7, 64}) {
-    ScriptedServer server;
-    Wiring wiring(server, piece_bytes);
-    StartUp(wiring.session, wiring.server);
-    const std::string answers = wiring.Run(
-        Script().Run("s", "select * from t").Sync().Query("set tidemark.as_of").Bind("s").Execute().Sync());
-    EXPECT_EQ(Messages(answers).back(), "Z I");
-    EXPECT_EQ(Messages(answers).size(), 14u);
-  }
-}
-
-TEST(SessionPins, ARefusedBindFailsAloneAndTheSessionGoesOn) {
-  ScriptedServer server;
-  Wiring wiring(server);
-  StartUp(wiring.session, wiring.server);
-  const std::string answers = wiring.Run(Script()
-                                             .Run("s", "insert into x values (1)")
-                                             .Sync()
-                                             .Query("set tidemark.as_of")
-                                             .Bind("s")
-                                             .Execute()
-                                             .Sync()
-                                             .Query("select 1"));
-  EXPECT_THAT(Messages(answers),
-              testing::Contains("E 25006 cannot execute INSERT in a session pinned to the past at 1"));
-  EXPECT_EQ(Messages(answers).back(), "Z I");
-}
-
-TEST(SessionPins, AReaderIsToldThatItCannotLeaveReadOnlyMode) {
-  ScriptedServer server;
-  server.reader = true;
-  Wiring wiring(server);
-  StartUp(wiring.session, wiring.server);
-  EXPECT_THAT(Messages(wiring.Run(Script().Query("begin read write"))),
-              ElementsAre("E 25006 cannot leave read-only mode as a reader at 1", "Z I"));
 }
 
 }  // namespace

@@ -265,6 +265,30 @@ TEST_F(TimeTravelRefusals, WritesOfAReaderAreRefused) {
   EXPECT_EQ(client.Simple("DELETE FROM t").state, "42501");
 }
 
+TEST_F(TimeTravelRefusals, WhatIsPrunedOrDroppedIsSaid) {
+  auto& store = *mirror().store_;
+  const auto set = [&](const std::string& columns) {
+    store.Execute("UPDATE tidemark.dataset SET " + columns +
+                  " WHERE relid = 'other.t'::regclass::oid");
+  };
+  auto client = Client();
+  const std::string sql = "SELECT n FROM other.t FOR SYSTEM_TIME AS OF ";
+  set("tx_retained = (SELECT tx_last FROM tidemark.resume)");
+  const auto pruned = Both(client, sql + At(0));
+  EXPECT_EQ(pruned.state, "72000");
+  EXPECT_EQ(pruned.message.rfind("snapshot too old: instant ", 0), 0u) << pruned.message;
+  EXPECT_THAT(pruned.message, testing::EndsWith("is older than the retained history of \"t\""));
+  const std::string newest = "'" + mirror().Newest() + "'";
+  EXPECT_EQ(Both(client, sql + newest).rows, "100\n");
+  set("tx_retained = 0, tx_dropped = (SELECT tx_last FROM tidemark.resume)");
+  EXPECT_EQ(Both(client, sql + At(0)).rows, "100\n");
+  const auto dropped = Both(client, sql + newest);
+  EXPECT_EQ(dropped.state, "42P01");
+  EXPECT_EQ(dropped.message.rfind("relation \"t\" did not exist at instant ", 0), 0u)
+      << dropped.message;
+  set("tx_dropped = NULL");
+}
+
 TEST_F(TimeTravelRefusals, AForeignDatabaseOfTheClusterPassesUntouched) {
   SqlClient through(gateway().Dsn("postgres")), direct(Cluster::Shared().Dsn("postgres"));
   for (const std::string sql :
