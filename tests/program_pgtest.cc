@@ -92,15 +92,39 @@ TEST_F(Program, ATypoInTheConfigurationIsShownWithItsPlace) {
             "you mean \"mirrors\"? (F0000)\n");
 }
 
-TEST_F(Program, DatasetsOutsideMirrorsAreRefusedNotIgnored) {
-  Write("tidemark.yaml",
-        "sources: {s: {postgres: dbname=x}}\nmirrors: {m: {source: s}}\n"
-        "datasets: {a.b: {source: s, relation: r, strategy: snapshot, key: [id]}}\n");
-  for (const char* command : {"follow", "up", "check"}) {
-    const auto answer = Tidemark({command});
-    EXPECT_EQ(answer.code, 2) << command;
-    EXPECT_THAT(answer.text, HasSubstr("not available in this version"));
-  }
+TEST_F(Program, ADatasetIsCheckedCapturedAndItsVersionsVerified) {
+  const auto dsn = tests::Cluster::Shared().CreateDatabase("program_datasets");
+  const auto configure = [&](const std::string& key, const std::string& more = "") {
+    Write("tidemark.yaml", "store: \"" + dsn + "\"\nallow_volatile_store: true\n" +
+                               "sources: {lake: {files: .}}\ndatasets: {lake.prices: {source: lake, "
+                               "relation: prices.csv, strategy: snapshot, key: [" +
+                               key + "]" + more + "}}\n");
+  };
+  Write("prices.csv", "sku,price\nx,1\ny,2\n");
+  configure("nothing");
+  EXPECT_EQ(Tidemark({"check"}).code, 3);
+  configure("sku");
+  const auto checked = Tidemark({"check"});
+  EXPECT_EQ(checked.code, 0) << checked.text;
+  EXPECT_THAT(checked.text, HasSubstr("dataset lake.prices: can be captured"));
+
+  const auto first = Tidemark({"capture"});
+  EXPECT_EQ(first.code, 0) << first.text;
+  EXPECT_THAT(first.text, HasSubstr("published as basis 1"));
+  EXPECT_THAT(Tidemark({"capture", "lake.prices"}).text, HasSubstr("unchanged"));
+  Write("prices.csv", "sku,price\nx,1\nx,2\n");
+  const auto refused = Tidemark({"capture"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.text, HasSubstr("nothing was published"));
+  EXPECT_THAT(Tidemark({"status"}).text, HasSubstr("lake.prices"));
+  EXPECT_EQ(Tidemark({"verify", "--versions"}).code, 0);
+
+  const auto idle = Tidemark({"follow"});
+  EXPECT_EQ(idle.code, 2);
+  EXPECT_THAT(idle.text, HasSubstr("dataset lake.prices has no cadence"));
+  EXPECT_THAT(idle.text, HasSubstr("there is nothing to follow"));
+  configure("sku", ", cadence: \"61 * * * *\"");
+  EXPECT_THAT(Tidemark({"follow"}).text, HasSubstr("\"61\" is no minute"));
 }
 
 TEST_F(Program, UpWithoutASourceSaysWhatToName) {

@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/dataset_check.h"
 #include "cli/source_check.h"
 #include "temporal/durability.h"
 #include "temporal/server_binaries.h"
@@ -34,20 +36,24 @@ std::optional<pg::Connection> FindStore(const Config& config, const std::stop_to
 
 ExitCode Check(const Invocation& invocation) {
   const auto config = invocation.Configure();
-  RefuseUnavailable(config);
   RequireSafeListen(config.gateway, "gateway");
-  if (config.mirrors.empty()) {
+  if (config.mirrors.empty() && config.datasets.empty()) {
     throw base::Error(base::kConfigFileError, "there is no source to check")
-        .Hint("Name one with --source, or declare a mirror in tidemark.yaml.");
+        .Hint("Name one with --source, or declare a mirror or a dataset in tidemark.yaml.");
   }
   auto store = FindStore(config, invocation.stop);
   const auto checked = CheckMirrors(config, store ? &*store : nullptr, invocation.stop);
+  const auto datasets = CheckDatasets(config, invocation.stop);
   if (invocation.json) {
-    fmt::print("{}\n", CheckJson(checked).dump());
+    auto all = CheckJson(checked);
+    for (auto& dataset : CheckJson(datasets)) all.push_back(std::move(dataset));
+    fmt::print("{}\n", all.dump());
   } else {
-    fmt::print("{}", CheckText(checked));
+    fmt::print("{}{}", CheckText(checked), CheckText(datasets));
   }
-  return AnyRefused(checked) ? ExitCode::kRefused : ExitCode::kDone;
+  const bool refused =
+      AnyRefused(checked) || std::ranges::any_of(datasets, &CheckedDataset::Refused);
+  return refused ? ExitCode::kRefused : ExitCode::kDone;
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <iterator>
 
 #include "base/error.h"
+#include "capture/cadence.h"
 #include "capture/mirror_job.h"
 #include "cli/yaml_reader.h"
 #include "pg/dsn.h"
@@ -83,15 +84,13 @@ Mirror ReadMirror(const YamlFile& file, const Config& config, const std::string&
 
 std::string ReadCadence(YamlMap& map) {
   const auto text = map.Text("cadence").value_or("");
-  size_t fields = 0;
-  bool inside = false;
-  for (const char c : text) {
-    const bool blank = c == ' ' || c == '\t';
-    fields += !blank && !inside ? 1 : 0;
-    inside = !blank;
-  }
-  if (fields != 0 && fields != 5) {
-    map.Complain("\"cadence\" must be a cron expression of five fields", "cadence");
+  if (text.empty()) return text;
+  try {
+    capture::Cadence::Parse(text);
+  } catch (const base::Error& error) {
+    map.Complain(fmt::format("\"cadence\" must be a cron expression of five fields: {}",
+                             error.detail()),
+                 "cadence");
   }
   return text;
 }

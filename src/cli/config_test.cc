@@ -80,7 +80,8 @@ TEST(Config, NamesWrongTypesWhereTheyStand) {
   EXPECT_EQ(ComplaintOf("gateway: {listen: \"127.0.0.1:99999\"}\n"),
             "tidemark.yaml:1:19: \"listen\" must end with a port number from 0 to 65535");
   EXPECT_EQ(ComplaintOf("cadence: hourly\n"),
-            "tidemark.yaml:1:10: \"cadence\" must be a cron expression of five fields");
+            "tidemark.yaml:1:10: \"cadence\" must be a cron expression of five fields: It has 1 "
+            "fields, not 5.");
 }
 
 TEST(Config, NamesBrokenYamlAndRepeatedKeys) {

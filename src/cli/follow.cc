@@ -1,9 +1,12 @@
-// tidemark follow: the capturing half. Follows every mirror of the configuration until stopped; the
-// only command besides `check` and `verify` that contacts a source.
+// tidemark follow: the capturing half. Follows every mirror of the configuration and captures its
+// datasets on their cadence, until stopped. Besides it only `capture`, `check` and `verify` contact a
+// source.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -11,8 +14,10 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "capture/cadenced_captures.h"
 #include "capture/mirror_job.h"
 #include "cli/command.h"
+#include "cli/dataset_plan.h"
 #include "cli/error_text.h"
 #include "temporal/durability.h"
 #include "temporal/store.h"
@@ -25,19 +30,19 @@ using base::Error;
 
 constexpr auto kConnectLimit = std::chrono::seconds(30);
 
-/// Mirrors side by side, one thread each. The first that fails for good stops the others.
-class MirrorThreads {
+/// Mirrors and cadences side by side, one thread each. The first that fails for good stops the others.
+class CaptureThreads {
  public:
-  explicit MirrorThreads(const std::stop_token& stop)
+  explicit CaptureThreads(const std::stop_token& stop)
       : on_stop_(stop, [this] { all_.request_stop(); }) {}
 
-  void Start(capture::MirrorOptions options) {
-    threads_.emplace_back([this, options = std::move(options)]() mutable {
-      const auto name = options.name;
+  /// `run` returns when its token is stopped; `what` is its name for messages.
+  void Start(std::string what, std::function<void(std::stop_token)> run) {
+    threads_.emplace_back([this, what = std::move(what), run = std::move(run)] {
       try {
-        capture::MirrorJob(std::move(options)).Run(all_.get_token());
+        run(all_.get_token());
       } catch (Error& error) {
-        Keep(std::move(error.AddContext(fmt::format("mirror \"{}\"", name))));
+        Keep(std::move(error.AddContext(what)));
       } catch (const std::exception& error) {
         Keep(Error(base::kInternalError, error.what()));
       }
@@ -65,25 +70,54 @@ class MirrorThreads {
   std::vector<std::thread> threads_;
 };
 
+base::Timestamp Now() {
+  return base::Timestamp::FromSystem(std::chrono::system_clock::now());
+}
+
+/// Those with a cadence, their own or the common one; of the others it is said that they have none.
+std::vector<capture::CadencedDataset> CadencedDatasets(const Config& config) {
+  std::vector<capture::CadencedDataset> cadenced;
+  for (const auto& dataset : config.datasets) {
+    const auto& cadence = dataset.cadence.empty() ? config.cadence : dataset.cadence;
+    if (cadence.empty()) {
+      spdlog::warn("dataset {} has no cadence: it is captured by hand only", dataset.name);
+      continue;
+    }
+    cadenced.push_back({.dataset = PlanDatasets(config, {dataset.name}).front(),
+                        .cadence = capture::Cadence::Parse(cadence)});
+  }
+  return cadenced;
+}
+
 ExitCode Follow(const Invocation& invocation) {
   const auto config = invocation.Configure();
-  RefuseUnavailable(config);
-  if (config.mirrors.empty()) {
+  auto cadenced = CadencedDatasets(config);
+  if (config.mirrors.empty() && cadenced.empty()) {
     throw Error(base::kConfigFileError, "there is nothing to follow")
-        .Hint("Name a PostgreSQL with --source, or declare a mirror in tidemark.yaml.");
+        .Hint("Name a PostgreSQL with --source, or declare a mirror, or a dataset with a cadence, "
+              "in tidemark.yaml.");
   }
   const auto dsn = StoreDsn(config);
   {
     auto store = temporal::OpenStore(dsn, base::Deadline::After(kConnectLimit), invocation.stop);
     temporal::RequireDurable(temporal::LoadDurability(store), config.allow_volatile_store);
   }
-  MirrorThreads threads(invocation.stop);
+  CaptureThreads threads(invocation.stop);
   for (const auto& mirror : config.mirrors) {
-    threads.Start({.name = mirror.name,
-                   .source_dsn = *config.FindSource(mirror.source)->dsn(),
-                   .store_dsn = dsn,
-                   .publication = mirror.publication,
-                   .slot = mirror.slot});
+    threads.Start(fmt::format("mirror \"{}\"", mirror.name),
+                  [options = capture::MirrorOptions{
+                       .name = mirror.name,
+                       .source_dsn = *config.FindSource(mirror.source)->dsn(),
+                       .store_dsn = dsn,
+                       .publication = mirror.publication,
+                       .slot = mirror.slot}](std::stop_token stop) {
+                    capture::MirrorJob(options).Run(stop);
+                  });
+  }
+  if (!cadenced.empty()) {
+    threads.Start("datasets", [&dsn, &cadenced](std::stop_token stop) {
+      capture::RunCadences({.store_dsn = dsn, .datasets = std::move(cadenced), .now = Now}, stop);
+    });
   }
   const auto failure = threads.Join();
   if (!failure) return ExitCode::kDone;
@@ -96,7 +130,8 @@ ExitCode Follow(const Invocation& invocation) {
 
 void AddFollow(Program& program) {
   auto* command = program.app.add_subcommand(
-      "follow", "capture: copy mirrors once, then follow them live, until stopped");
+      "follow",
+      "capture: copy mirrors once and follow them live, datasets on their cadence, until stopped");
   AddStoreOptions(*command, program.invocation);
   AddSourceOption(*command, program.invocation);
   command->callback([&program] { program.chosen = Follow; });

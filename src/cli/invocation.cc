@@ -116,16 +116,6 @@ pg::Connection OpenStoreToRead(const Config& config, const std::stop_token& stop
   return store;
 }
 
-void RefuseUnavailable(const Config& config) {
-  if (!config.datasets.empty()) {
-    throw Error(base::kConfigFileError,
-                fmt::format("dataset \"{}\": datasets outside a mirror are not available in this "
-                            "version",
-                            config.datasets.front().name))
-        .Hint("Remove \"datasets\" from the configuration; mirrors are available.");
-  }
-}
-
 void RequireSafeListen(const Listen& listen, const std::string& name) {
   if (listen.IsLoopback() || listen.insecure || listen.RequiresTls()) return;
   throw Error(base::kConfigFileError,

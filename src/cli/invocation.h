@@ -47,10 +47,6 @@ std::string StoreDsn(const Config& config);
 /// A connection to the store whose schema this program knows. Throws 55000 when there is none.
 pg::Connection OpenStoreToRead(const Config& config, const std::stop_token& stop);
 
-/// Throws F0000 when something is declared that this version cannot do yet: datasets outside
-/// mirrors.
-void RefuseUnavailable(const Config& config);
-
 /// Throws F0000 when `listen` is reachable from elsewhere without requiring TLS and without
 /// `insecure: true`.
 void RequireSafeListen(const Listen& listen, const std::string& name);

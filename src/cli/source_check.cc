@@ -75,17 +75,21 @@ std::string CheckText(const std::vector<CheckedMirror>& mirrors) {
   return text;
 }
 
+nlohmann::json ProblemsJson(const std::vector<source::Problem>& problems) {
+  auto all = nlohmann::json::array();
+  for (const auto& problem : problems) {
+    all.push_back({{"severity", SeverityName(problem.severity)},
+                   {"table", problem.table},
+                   {"what", problem.what},
+                   {"fix", problem.fix},
+                   {"sqlstate", problem.state.str()}});
+  }
+  return all;
+}
+
 nlohmann::json CheckJson(const std::vector<CheckedMirror>& mirrors) {
   auto all = nlohmann::json::array();
   for (const auto& [name, report] : mirrors) {
-    auto problems = nlohmann::json::array();
-    for (const auto& problem : report.problems) {
-      problems.push_back({{"severity", SeverityName(problem.severity)},
-                          {"table", problem.table},
-                          {"what", problem.what},
-                          {"fix", problem.fix},
-                          {"sqlstate", problem.state.str()}});
-    }
     auto tables = nlohmann::json::array();
     for (const auto& table : report.tables) {
       tables.push_back({{"name", table.relation.name.Display()},
@@ -98,7 +102,7 @@ nlohmann::json CheckJson(const std::vector<CheckedMirror>& mirrors) {
                                {"database", report.server.database}}},
                    {"publication_exists", report.publication.exists},
                    {"tables", tables},
-                   {"problems", problems}});
+                   {"problems", ProblemsJson(report.problems)}});
   }
   return all;
 }

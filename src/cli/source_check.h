@@ -28,6 +28,9 @@ std::string CheckText(const std::vector<CheckedMirror>& mirrors);
 /// sqlstate}]}]
 nlohmann::json CheckJson(const std::vector<CheckedMirror>& mirrors);
 
+/// [{severity, table, what, fix, sqlstate}]
+nlohmann::json ProblemsJson(const std::vector<source::Problem>& problems);
+
 bool AnyRefused(const std::vector<CheckedMirror>& mirrors);
 
 }  // namespace tidemark::cli

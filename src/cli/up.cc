@@ -45,7 +45,6 @@ constexpr auto kServeStopLimit = std::chrono::seconds(10);
 constexpr auto kFollowStopLimit = std::chrono::seconds(30);
 
 void RequireUsable(const Config& config) {
-  RefuseUnavailable(config);
   RequireSafeListen(config.gateway, "gateway");
   if (const auto& listen = config.gateway; listen.HasTls()) {
     gateway::TlsIdentity::Load({listen.tls_certificate_file, listen.tls_key_file});
