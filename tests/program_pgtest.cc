@@ -341,7 +341,8 @@ TEST_F(Up, CaptureAndServingShareOnlyTheStore) {
   };
   Write("follow.yaml", configuration(source_));
   // The serving half is told of a source that is nowhere.
-  Write("serve.yaml", configuration("host=/nowhere dbname=shop"));
+  Write("serve.yaml",
+        configuration("host=/nowhere dbname=shop") + "gateway: {superusers: true}\n");
   const auto start = [&](std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), TIDEMARK_BINARY);
     return ChildProcess::Start({.command = std::move(arguments),
