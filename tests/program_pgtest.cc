@@ -303,7 +303,7 @@ TEST_F(Up, CopiesFollowsServesAndStopsCleanly) {
 
   auto source = Cluster::Shared().Connect("shop");
   source.Execute("DELETE FROM orders WHERE id > 10");
-  const auto position = source.Value("SELECT pg_current_wal_lsn()");
+  const auto position = source.Value("SELECT pg_current_wal_insert_lsn()");
   EXPECT_EQ(Tidemark({"wait", "--lsn", position, "--timeout", "30s", "--data", Data()}).code, 0);
   EXPECT_EQ(Psql(line, "SELECT count(*) FROM orders").text, "10\n");
   EXPECT_EQ(Psql(line, "SELECT count(*) FROM orders FOR SYSTEM_TIME AS OF '" +
@@ -385,7 +385,7 @@ TEST_F(Up, GoesOnWhereItWasAfterBeingKilled) {
   source.Execute("INSERT INTO orders VALUES (1000, 'while it was away')");
   Start();
   const auto line = AwaitPsqlLine();
-  const auto position = source.Value("SELECT pg_current_wal_lsn()");
+  const auto position = source.Value("SELECT pg_current_wal_insert_lsn()");
   EXPECT_EQ(Tidemark({"wait", "--lsn", position, "--timeout", "30s", "--data", Data()}).code, 0);
   EXPECT_EQ(Psql(line, "SELECT count(*) FROM orders").text, "101\n");
 }
