@@ -1,6 +1,6 @@
 // What another PostgreSQL pays for scanning a mirrored table through postgres_fdw at the default
-// fetch_size: through the gateway beside the same table of the same store without it, at a quarter
-// of the rows and at all of them.
+// fetch_size: through the gateway beside the same table of the same store without it and, where it is
+// installed, through PgBouncer; at a quarter of the rows and at all of them.
 #include <fmt/format.h>
 
 #include "bench/bounded_run.h"
@@ -9,6 +9,7 @@
 #include "bench/gateway_process.h"
 #include "bench/ledger.h"
 #include "bench/mirror_process.h"
+#include "bench/pgbouncer_process.h"
 #include "bench/report.h"
 
 namespace tidemark::bench {
@@ -79,22 +80,40 @@ void Measure(int argc, char** argv) {
   ImportFrom(local, "direct", GatewayProcess::kHost, store_cluster.port());
   ImportFrom(local, "gateway", GatewayProcess::kHost, gateway.port());
 
-  Report report("fdw scan", {"rows", "direct s", "gateway s", "ratio", "gateway us/row"});
+  std::vector<std::string> servers = {"direct", "gateway"};
+  std::vector<std::string> columns = {"rows", "direct s", "gateway s", "ratio", "gateway us/row"};
+  std::optional<PgbouncerProcess> pgbouncer;
+  if (const auto program = FindPgbouncer()) {
+    pgbouncer.emplace(PgbouncerProcess::Options{.program = *program,
+                                                .store_host = store_cluster.directory(),
+                                                .store_port = store_cluster.port(),
+                                                .folder = store_cluster.directory()});
+    ImportFrom(local, "pgbouncer", GatewayProcess::kHost, pgbouncer->port());
+    servers.push_back("pgbouncer");
+    columns.insert(columns.end(), {"pgbouncer s", "its ratio"});
+  }
+
+  Report report("fdw scan", columns);
   for (const int64_t part : {rows / 4, rows}) {
     Say(fmt::format("scanning {} rows", part));
-    std::vector<double> direct, through;
+    std::vector<std::vector<double>> seconds(servers.size());
     for (int64_t i = 0; i <= runs; ++i) {
-      const double d = SecondsOf(local, "direct", part), t = SecondsOf(local, "gateway", part);
-      if (i == 0) continue;  // warms up
-      direct.push_back(d);
-      through.push_back(t);
+      for (size_t server = 0; server < servers.size(); ++server) {
+        const double taken = SecondsOf(local, servers[server], part);
+        if (i > 0) seconds[server].push_back(taken);  // the first one warms up
+      }
     }
-    const double d = Median(direct), t = Median(through);
-    report.Add({{static_cast<double>(part), 0},
-                {d, 3},
-                {t, 3},
-                {d / t, 2},
-                {t * 1e6 / static_cast<double>(part), 2}});
+    const double d = Median(seconds[0]), t = Median(seconds[1]);
+    std::vector<Cell> row = {{static_cast<double>(part), 0},
+                             {d, 3},
+                             {t, 3},
+                             {d / t, 2},
+                             {t * 1e6 / static_cast<double>(part), 2}};
+    if (pgbouncer) {
+      const double p = Median(seconds[2]);
+      row.insert(row.end(), {{p, 3}, {d / p, 2}});
+    }
+    report.Add(row);
   }
   report.Publish(line.json_file);
 }

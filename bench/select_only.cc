@@ -1,5 +1,6 @@
 // What the gateway costs the smallest queries: pgbench's select-only script through it, beside the
-// same directly on the store, in each protocol, with one client and with sixteen.
+// same directly on the store and, where it is installed, through PgBouncer (which can do less: it
+// reads no SQL), in each protocol, with one client and with sixteen.
 #include <fmt/format.h>
 
 #include <regex>
@@ -9,6 +10,7 @@
 #include "bench/command_line.h"
 #include "bench/durable_cluster.h"
 #include "bench/gateway_process.h"
+#include "bench/pgbouncer_process.h"
 #include "bench/report.h"
 #include "temporal/store.h"
 
@@ -50,18 +52,22 @@ Rate RunPgbench(const Server& server, const Load& load, int64_t seconds) {
           Number(output, R"(latency average = ([0-9.]+) ms)") * 1000};
 }
 
-/// Both in turn, so that what else the machine does reaches both alike; medians.
-std::pair<Rate, Rate> Compare(const Server& direct, const Server& gateway, const Load& load,
-                              int64_t seconds, int64_t rounds) {
-  std::vector<double> rates[2], latencies[2];
+/// All in turn, so that what else the machine does reaches them alike; medians.
+std::vector<Rate> Compare(const std::vector<Server>& servers, const Load& load, int64_t seconds,
+                          int64_t rounds) {
+  std::vector<std::vector<double>> rates(servers.size()), latencies(servers.size());
   for (int64_t round = 0; round < rounds; ++round) {
-    for (const size_t side : {0u, 1u}) {
-      const Rate rate = RunPgbench(side == 0 ? direct : gateway, load, seconds);
-      rates[side].push_back(rate.per_second);
-      latencies[side].push_back(rate.latency_us);
+    for (size_t i = 0; i < servers.size(); ++i) {
+      const Rate rate = RunPgbench(servers[i], load, seconds);
+      rates[i].push_back(rate.per_second);
+      latencies[i].push_back(rate.latency_us);
     }
   }
-  return {{Median(rates[0]), Median(latencies[0])}, {Median(rates[1]), Median(latencies[1])}};
+  std::vector<Rate> medians;
+  for (size_t i = 0; i < servers.size(); ++i) {
+    medians.push_back({Median(rates[i]), Median(latencies[i])});
+  }
+  return medians;
 }
 
 void Measure(int argc, char** argv) {
@@ -94,21 +100,39 @@ void Measure(int argc, char** argv) {
   GatewayProcess gateway({.program = line.tidemark,
                           .store_dsn = cluster.Dsn("bench"),
                           .log = cluster.directory() / "gateway.log"});
-  Report report("select only", {"protocol", "clients", "direct tps", "gateway tps", "ratio",
-                                "direct us", "gateway us", "added us", "gateway cpu us"});
+  std::vector<Server> servers = {direct, {GatewayProcess::kHost, gateway.port()}};
+  std::optional<PgbouncerProcess> pgbouncer;
+  std::vector<std::string> columns = {"protocol", "clients", "direct tps", "gateway tps", "ratio",
+                                      "direct us", "gateway us", "added us", "gateway cpu us"};
+  if (const auto program = FindPgbouncer()) {
+    pgbouncer.emplace(PgbouncerProcess::Options{.program = *program,
+                                                .store_host = cluster.directory(),
+                                                .store_port = cluster.port(),
+                                                .folder = cluster.directory()});
+    servers.push_back({GatewayProcess::kHost, pgbouncer->port()});
+    columns.insert(columns.end(), {"pgbouncer tps", "its ratio", "of pgbouncer"});
+  }
+  Report report("select only", columns);
   report.Note("scale", {static_cast<double>(scale), 0});
   for (const char* protocol : {"simple", "extended", "prepared"}) {
     for (const int64_t clients : {1, 16}) {
       Say(fmt::format("{}, {} clients", protocol, clients));
       const double before = ProcessorSecondsOf(gateway.pid());
-      const auto [plain, through] = Compare(direct, {GatewayProcess::kHost, gateway.port()},
-                                            {protocol, clients}, seconds, rounds);
+      const auto rates = Compare(servers, {protocol, clients}, seconds, rounds);
       const double cpu = ProcessorSecondsOf(gateway.pid()) - before;
+      const Rate &plain = rates[0], &through = rates[1];
       const double queries = through.per_second * static_cast<double>(seconds * rounds);
-      report.Add({protocol, {static_cast<double>(clients), 0}, {plain.per_second, 0},
-                  {through.per_second, 0}, {through.per_second / plain.per_second, 2},
-                  {plain.latency_us, 0}, {through.latency_us, 0},
-                  {through.latency_us - plain.latency_us, 0}, {cpu * 1e6 / queries, 1}});
+      std::vector<Cell> row = {
+          protocol, {static_cast<double>(clients), 0}, {plain.per_second, 0},
+          {through.per_second, 0}, {through.per_second / plain.per_second, 2},
+          {plain.latency_us, 0}, {through.latency_us, 0},
+          {through.latency_us - plain.latency_us, 0}, {cpu * 1e6 / queries, 1}};
+      if (pgbouncer) {
+        const Rate& peer = rates[2];
+        row.insert(row.end(), {{peer.per_second, 0}, {peer.per_second / plain.per_second, 2},
+                               {through.per_second / peer.per_second, 2}});
+      }
+      report.Add(row);
     }
   }
   report.Publish(line.json_file);
