@@ -9,6 +9,7 @@
 
 #include "base/identifier.h"
 #include "base/log.h"
+#include "pg/connecting.h"
 #include "pg/wait.h"
 
 namespace tidemark::pg {
@@ -16,18 +17,6 @@ namespace tidemark::pg {
 using base::Deadline;
 using base::Error;
 using base::SqlState;
-
-namespace {
-
-std::string OneLine(const char* text) {
-  std::string line = text == nullptr ? "" : text;
-  while (!line.empty() && (line.back() == '\n' || line.back() == ' ')) line.pop_back();
-  std::replace(line.begin(), line.end(), '\n', ' ');
-  std::erase(line, '\t');
-  return line;
-}
-
-}  // namespace
 
 // ---- Result
 
@@ -97,22 +86,7 @@ Connection Connection::Open(const Options& options, Deadline deadline, std::stop
   if (!options.replication) keys[3] = nullptr;
   Connection self;
   self.stop_ = stop;
-  self.connection_.reset(PQconnectStartParams(keys, values, 1));
-  PGconn* raw = self.connection_.get();
-  if (raw == nullptr) throw Error(base::kCannotConnect, "could not connect: out of memory");
-  for (auto state = PGRES_POLLING_WRITING; state != PGRES_POLLING_OK; state = PQconnectPoll(raw)) {
-    if (PQstatus(raw) == CONNECTION_BAD || state == PGRES_POLLING_FAILED) {
-      // libpq gives no SQLSTATE for refusals at start-up in all versions; read it from the text
-      // is not allowed, so only what the server's error result carries is kept.
-      throw Error(base::kCannotConnect,
-                  fmt::format("could not connect: {}", OneLine(PQerrorMessage(raw))));
-    }
-    if (self.bell_->Wait(PQsocket(raw), state == PGRES_POLLING_WRITING, deadline, stop) ==
-        Ready::kDeadline) {
-      throw Error(base::kCannotConnect, "could not connect: the server did not answer in time");
-    }
-  }
-  PQsetnonblocking(raw, 1);
+  self.connection_.reset(Connect(keys, values, *self.bell_, deadline, stop));
   self.OnNotice([](std::string_view text) { spdlog::debug("server notice: {}", text); });
   for (const auto& [name, value] : options.settings) {
     if (options.replication) {
