@@ -62,17 +62,37 @@ void RequireFreePort(const Listen& listen, const std::string& name) {
   if (why == EADDRINUSE) {
     throw Error(base::kObjectInUse,
                 fmt::format("{}: port {} of {} is taken", name, listen.port, listen.host))
-        .Hint("Another tidemark may run there. Choose a port with --port, or see who listens: "
-              "ss -ltnp");
+        .Hint(fmt::format("Another tidemark may run there. Choose a port with {}, or in "
+                          "\"{}: {{listen: …}}\"; who listens is shown by: ss -ltnp",
+                          name == "http" ? "--http-port" : "--port", name));
   }
   throw Error(base::kCannotConnect, fmt::format("{}: cannot listen on {}:{}: {}", name, listen.host,
                                                 listen.port, std::strerror(why)));
+}
+
+void RequireFreePorts(const Config& config) {
+  RequireFreePort(config.gateway, "gateway");
+  if (config.http_serving.off) return;
+  RequireFreePort(config.http, "http");
 }
 
 bool IsAnswered(const Listen& listen) {
   const auto address = Resolve(listen, "gateway");
   const Socket socket(address);
   return ::connect(socket.fd(), address->ai_addr, address->ai_addrlen) == 0;
+}
+
+std::string ReachableHost(const Listen& listen) {
+  return listen.host == "0.0.0.0" || listen.host == "::" || listen.host == "localhost"
+             ? "127.0.0.1"
+             : listen.host;
+}
+
+std::string HttpUrl(const Listen& http) {
+  const auto host = ReachableHost(http);
+  const bool is_v6 = host.find(':') != std::string::npos;
+  return fmt::format("{}://{}{}{}:{}", http.HasTls() ? "https" : "http", is_v6 ? "[" : "", host,
+                     is_v6 ? "]" : "", http.port);
 }
 
 }  // namespace tidemark::cli

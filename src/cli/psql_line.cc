@@ -5,18 +5,9 @@
 #include <algorithm>
 #include <cctype>
 
+#include "cli/listen_address.h"
+
 namespace tidemark::cli {
-
-namespace {
-
-/// Where a client on this machine connects to.
-std::string ReachableHost(const Listen& gateway) {
-  return gateway.host == "0.0.0.0" || gateway.host == "::" || gateway.host == "localhost"
-             ? "127.0.0.1"
-             : gateway.host;
-}
-
-}  // namespace
 
 std::string PsqlLine(const Listen& gateway, const std::filesystem::path& passfile,
                      const std::string& user, const std::string& database) {

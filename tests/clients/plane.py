@@ -159,6 +159,7 @@ mirrors:
 gateway:
   listen: "{HOST}:{self.port}"
   tls: {{certificate_file: "{self.folder}/gateway.crt", key_file: "{self.folder}/gateway.key"}}
+http: {{off: true}}
 """)
         self.up = subprocess.Popen(
             [self.binary, "up", "--config", configuration, "--data", self.data],
