@@ -1,10 +1,16 @@
-// Captures of datasets whenever their cadence says so, until stopped. What comes due at the same time
-// is one capture and so one basis. One capture runs at a time; what comes due meanwhile runs once,
-// afterwards. A capture that fails is logged, kept in the store, and tried again when it is next due.
-// Runs on the caller's thread.
+// Captures of datasets whenever one is due, until stopped: because their cadence says so, or
+// because an occurrence asks for it (occurrences.h). What comes due by cadence at the same time is
+// one capture and so one basis; what an occurrence asks for is captured by itself. One capture runs
+// at a time; what comes due meanwhile runs once, afterwards. A capture by cadence that fails is
+// logged, kept in the store, and tried again when it is next due. Runs on the caller's thread.
+//
+//   due by cadence ──► claim its occurrences, capture, settle them ─┐
+//      ▲                                                            ▼
+//      └── wait ◄── nothing is due ◄── each queued dataset: claim, capture, settle
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -16,7 +22,7 @@ namespace tidemark::capture {
 
 struct CadencedDataset {
   PlannedDataset dataset;
-  Cadence cadence;
+  std::optional<Cadence> cadence;  // nullopt: by occurrence only
 };
 
 struct CadenceOptions {
