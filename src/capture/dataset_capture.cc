@@ -9,6 +9,7 @@
 #include "base/kill_point.h"
 #include "capture/capture_journal.h"
 #include "capture/position_json.h"
+#include "source/read_ahead.h"
 #include "temporal/plane.h"
 #include "temporal/reduction.h"
 #include "temporal/reshape.h"
@@ -24,7 +25,7 @@ namespace {
 
 // Small enough that a batch, its encoded rows and the buffers on both lines stay far from memory's
 // end.
-constexpr int64_t kBatchBytes = 4 * 1024 * 1024;
+constexpr int64_t kBatchBytes = 1024 * 1024;
 constexpr std::chrono::hours kReadMax{24};
 
 base::Timestamp Now() { return base::Timestamp::FromSystem(std::chrono::system_clock::now()); }
@@ -35,9 +36,19 @@ bool IsOurs(const std::string& name) {
 
 }  // namespace
 
-DatasetCapture::DatasetCapture(pg::Connection& store, int64_t capture,
-                               const PlannedDataset& planned)
-    : store_(&store), capture_(capture), planned_(&planned) {}
+DatasetCapture::DatasetCapture(pg::Connection& store, std::string store_dsn, int64_t capture,
+                               const PlannedDataset& planned, temporal::HistoryLimits history)
+    : store_(&store),
+      store_dsn_(std::move(store_dsn)),
+      capture_(capture),
+      planned_(&planned),
+      history_(history) {}
+
+struct DatasetCapture::Reading {
+  const source::Limit& limit;
+  Progress& progress;
+  const RowsRead& rows_read;
+};
 
 int DatasetCapture::Register() {
   journal_ = EnsureDatasetJournal(*store_, *planned_);
@@ -46,12 +57,14 @@ int DatasetCapture::Register() {
 
 std::unique_ptr<source::Reader> DatasetCapture::OpenReader(const source::Limit& limit) {
   const source::ReadOptions options{.limits = {.bytes_max = kBatchBytes}};
-  if (planned_->strategy == Strategy::kSnapshot) return relation_->ReadAll(options, limit);
-  return relation_->ReadSince({.cursor = planned_->cursor,
-                               .key = planned_->key,
-                               .after = after_,
-                               .overlap = planned_->overlap},
-                              options, limit);
+  auto reader = planned_->strategy == Strategy::kSnapshot
+                    ? relation_->ReadAll(options, limit)
+                    : relation_->ReadSince({.cursor = planned_->cursor,
+                                            .key = planned_->key,
+                                            .after = after_,
+                                            .overlap = planned_->overlap},
+                                           options, limit);
+  return std::make_unique<source::ReadAhead>(std::move(reader), limit);
 }
 
 void DatasetCapture::TakeShape(const source::RelationShape& shape) {
@@ -104,9 +117,9 @@ void DatasetCapture::Prepare() {
   first_ = !attached;
   if (attached) {
     dataset_ = *attached;
-    const auto state = temporal::LoadDatasetState(*store_, dataset_.id);
-    if (planned_->strategy == Strategy::kCursor && state && state->resume) {
-      after_ = ParseCursor(*state->resume);
+    state_ = temporal::LoadDatasetState(*store_, dataset_.id);
+    if (planned_->strategy == Strategy::kCursor && state_ && state_->resume) {
+      after_ = ParseCursor(*state_->resume);
     }
     return;
   }
@@ -114,12 +127,26 @@ void DatasetCapture::Prepare() {
   dataset_ = Dataset{};
 }
 
-void DatasetCapture::Read(const Progressed& progressed, std::stop_token stop) {
+// Whether rows that are already there can be told by their bytes: the source sends what the store has
+// columns for, all of it as bytes.
+bool DatasetCapture::CanSift() const {
+  const auto& kept = dataset_.columns;
+  return planned_->strategy == Strategy::kSnapshot && state_ && state_->live_rows > 0 &&
+         planned_->key == dataset_.key_columns && columns_.size() == kept.size() &&
+         std::ranges::all_of(columns_, [&](const DatasetColumn& column) {
+           return column.binary && std::ranges::any_of(kept, [&](const DatasetColumn& one) {
+                    return one.name == column.name && one.type_sql == column.type_sql;
+                  });
+         });
+}
+
+void DatasetCapture::Read(Progress& progress, const RowsRead& rows_read, std::stop_token stop) {
   const source::Limit limit{base::Deadline::After(kReadMax), stop};
+  const Reading reading{limit, progress, rows_read};
   Prepare();
   relation_ = planned_->open();
   extracted_from_ = Now();
-  const auto reader = OpenReader(limit);
+  auto reader = OpenReader(limit);
   TakeShape(reader->shape());
   if (first_) {
     dataset_.journal = journal_;
@@ -132,7 +159,17 @@ void DatasetCapture::Read(const Progressed& progressed, std::stop_token stop) {
     temporal::StoreDataset(*store_, dataset_);
     std::move(tx).Commit();
   }
-  Fill(*reader, limit, progressed);
+  if (first_ && dataset_.AllBinary()) {
+    LoadFirst(*reader, reading);
+  } else if (!CanSift()) {
+    StageAll(*reader, reading);
+  } else if (!StageSifted(*reader, reading)) {
+    reader.reset();  // one at a time
+    extracted_from_ = Now();
+    reader = OpenReader(limit);
+    StageAll(*reader, reading);
+  }
+  rows_read(rows_);
   extracted_to_ = Now();
   base::KillPoint("stage.done");
   if (first_) {
@@ -142,42 +179,50 @@ void DatasetCapture::Read(const Progressed& progressed, std::stop_token stop) {
   }
 }
 
-void DatasetCapture::Fill(source::Reader& reader, const source::Limit& limit,
-                          const Progressed& progressed) {
-  stage_.reset();
-  std::optional<temporal::FirstLoad> load;
-  std::unique_ptr<temporal::BatchCopy> staged;
-  const auto& schema = reader.shape().schema;
-  if (first_ && dataset_.AllBinary()) {
-    load.emplace(*store_, dataset_, temporal::RelationOf(dataset_, not_null_), schema,
-                 translations_);
-  } else {
-    stage_ = temporal::Stage::Create(*store_, capture_, dataset_.id, columns_);
-    staged = stage_->Fill(*store_, schema, translations_);
-  }
-  temporal::BatchCopy& copy = load ? load->copy() : *staged;
-  int64_t reported = 0;
+// From the reader to its end.
+void DatasetCapture::Pull(source::Reader& reader, const Reading& reading,
+                          temporal::BatchCopy& copy) {
+  int64_t bytes_told = 0, rows_told = 0;
   rows_ = 0;
   for (;;) {
-    const auto step = reader.Next(limit);
+    const auto step = reader.Next(reading.limit);
     if (const auto* end = std::get_if<source::End>(&step)) {
       position_ = end->position;
       rows_ = end->rows;
-      break;
+      return;
     }
     const auto& batch = std::get<source::Batch>(step);
     copy.Write(*batch.rows);
     base::KillPoint("stage.after_batch");
-    progressed(batch.first_ordinal, copy.bytes() - reported);
-    reported = copy.bytes();
+    reading.progress.AddCopied(batch.first_ordinal - rows_told, copy.bytes() - bytes_told);
+    rows_told = batch.first_ordinal;
+    bytes_told = copy.bytes();
+    reading.rows_read(rows_told);
   }
-  const int64_t stored = load ? load->Finish() : staged->Finish();
-  if (stored != rows_) {
-    throw Error(base::kDataCorrupted,
-                fmt::format("{} rows were read, but {} stored", rows_, stored));
-  }
-  staged.reset();
-  if (!stage_) return;
+}
+
+namespace {
+
+void ExpectStored(int64_t read, int64_t stored) {
+  if (stored == read) return;
+  throw Error(base::kDataCorrupted, fmt::format("{} rows were read, but {} stored", read, stored));
+}
+
+}  // namespace
+
+void DatasetCapture::LoadFirst(source::Reader& reader, const Reading& reading) {
+  stage_.reset();
+  temporal::FirstLoad load(*store_, dataset_, temporal::RelationOf(dataset_, not_null_),
+                           reader.shape().schema, translations_);
+  Pull(reader, reading, load.copy());
+  ExpectStored(rows_, load.Finish());
+}
+
+void DatasetCapture::StageAll(source::Reader& reader, const Reading& reading) {
+  stage_ = temporal::Stage::Create(*store_, capture_, dataset_.id, columns_);
+  const auto copy = stage_->Fill(*store_, reader.shape().schema, translations_);
+  Pull(reader, reading, *copy);
+  ExpectStored(rows_, copy->Finish());
   try {
     stage_->Finish(*store_, rows_, planned_->key);
   } catch (const Error& error) {
@@ -187,7 +232,19 @@ void DatasetCapture::Fill(source::Reader& reader, const source::Limit& limit,
   }
 }
 
-temporal::CapturedMember DatasetCapture::Apply() {
+// False: a key stands twice in the source, and the whole relation must be staged to say where.
+bool DatasetCapture::StageSifted(source::Reader& reader, const Reading& reading) {
+  stage_ = temporal::Stage::Create(*store_, capture_, dataset_.id, columns_);
+  temporal::Sift sift(store_dsn_, dataset_, columns_, state_->live_rows, reading.limit.stop);
+  const auto copy = stage_->Fill(*store_, reader.shape().schema, translations_, &sift);
+  Pull(reader, reading, *copy);
+  const int64_t staged = copy->Finish();
+  ExpectStored(rows_, staged + sift.met());
+  stage_->Finish(*store_, staged, planned_->key, sift.Finish());
+  return !stage_->RepeatsMetKey(*store_, dataset_);
+}
+
+void DatasetCapture::Apply(temporal::CaptureContents& contents, std::stop_token) {
   temporal::CapturedMember member{.dataset = dataset_.id,
                                   .changed = true,
                                   .tx = temporal::kFirstTx,
@@ -203,11 +260,15 @@ temporal::CapturedMember DatasetCapture::Apply() {
   if (first_) {
     temporal::Attach(*store_, dataset_, temporal::RelationOf(dataset_, not_null_), member.tx);
     base::KillPoint("apply.done");
-    return member;
+    contents.datasets.push_back(std::move(member));
+    return;
   }
   // As the store has it, also when an earlier try was rolled back.
   dataset_ = *FindAttached(*store_, journal_);
   const auto state = temporal::LoadDatasetState(*store_, dataset_.id);
+  if (state->tx_last != state_->tx_last) {
+    throw Error(base::kNotInPrerequisiteState, "another process has captured the dataset meanwhile");
+  }
   const int64_t next = state->tx_last + 1;
   const bool complete = planned_->strategy == Strategy::kSnapshot;
   temporal::FollowShape(*store_, dataset_,
@@ -222,7 +283,23 @@ temporal::CapturedMember DatasetCapture::Apply() {
   StoreStrategy(*store_, dataset_.id, planned_->strategy);
   member.changed = !member.transition.empty();
   member.tx = member.changed ? next : state->tx_last;
-  return member;
+  contents.datasets.push_back(std::move(member));
+}
+
+MemberTotals DatasetCapture::Settle(const temporal::CaptureContents& contents) {
+  const auto published = std::ranges::find(contents.datasets, dataset_.id,
+                                           &temporal::CapturedMember::dataset);
+  const auto& transition = published->transition;
+  if (transition.to_history > 0) {
+    temporal::HistoryPartitions partitions(*store_, history_);
+    partitions.Count(dataset_, transition.to_history);
+    partitions.RollOver(dataset_, published->tx + 1);
+  }
+  return {.changed = published->changed,
+          .puts = transition.puts,
+          .deletions = transition.deletions,
+          .live_rows = published->live_rows,
+          .version = published->version};
 }
 
 void DatasetCapture::CleanUp(bool published) {

@@ -2,11 +2,15 @@
 
 #include <algorithm>
 
+#include "wire/bytes.h"
 #include "wire/copy_binary.h"
 
 namespace tidemark::temporal {
 
 namespace {
+
+// An int8 field behind its length.
+constexpr size_t kOrdinalBytes = sizeof(int32_t) + sizeof(int64_t);
 
 std::string Header() {
   std::string header;
@@ -49,16 +53,38 @@ void BatchCopy::Translate() {
   translated_.erase(0, header);
 }
 
+// Leaves in passed_ what the filter sends.
+void BatchCopy::Filter(std::string_view rows) {
+  const size_t before = sizeof(int16_t) + (options_.write_ordinal ? kOrdinalBytes : 0);
+  passed_.clear();
+  for (const char* at = rows.data(); at < rows.data() + rows.size();) {
+    const char* const row = at;
+    const auto fields = wire::LoadBigEndian<int16_t>(at);
+    at += sizeof fields;
+    for (int16_t i = 0; i < fields; ++i) {
+      const auto length = wire::LoadBigEndian<int32_t>(at);
+      at += sizeof length + static_cast<size_t>(std::max(length, 0));
+    }
+    options_.filter->Pass({row, at}, {row + before, at}, passed_);
+  }
+}
+
 void BatchCopy::Write(const arrow::RecordBatch& batch) {
   encoded_.clear();
   encoder_.WriteBatch(batch, encoded_);
   if (translates_) Translate();
   const std::string& out = translates_ ? translated_ : encoded_;
   bytes_ += static_cast<int64_t>(out.size());
-  copy_.Write(out);
+  if (options_.filter != nullptr) Filter(out);
+  copy_.Write(options_.filter != nullptr ? passed_ : out);
 }
 
 int64_t BatchCopy::Finish() {
+  passed_.clear();
+  while (options_.filter != nullptr && options_.filter->PassHeld(passed_)) {
+    copy_.Write(passed_);
+    passed_.clear();
+  }
   std::string trailer;
   wire::CopyBinaryWriter(trailer).WriteTrailer();
   copy_.Write(trailer);

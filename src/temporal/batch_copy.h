@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "columnar/copy_encoder.h"
 #include "pg/connection.h"
@@ -18,10 +19,23 @@ class Schema;
 
 namespace tidemark::temporal {
 
+/// Decides which rows are sent, and when. Rows are in the store's form, complete as COPY BINARY has
+/// them.
+class RowFilter {
+ public:
+  virtual ~RowFilter() = default;
+  /// The next row, in order; `fields` is what follows its field count and ordinal: int32 length
+  /// (-1: NULL), bytes, … Appends to `sent` what is to be sent now, this row or earlier ones.
+  virtual void Pass(std::string_view row, std::string_view fields, std::string& sent) = 0;
+  /// There are no more rows: appends some of those that were held back; false when there are none.
+  virtual bool PassHeld(std::string& sent) = 0;
+};
+
 class BatchCopy {
  public:
   struct Options {
     bool write_ordinal = false;  // as the first column
+    RowFilter* filter = nullptr;  // lives longer than the copy
     Translations translations;   // one for each column of the schema but `_ordinal`; may be empty
   };
   /// `sql` is a COPY … FROM STDIN (FORMAT binary) of the columns of `schema`.
@@ -36,12 +50,13 @@ class BatchCopy {
 
  private:
   void Translate();
+  void Filter(std::string_view rows);
 
   columnar::CopyEncoder encoder_;
   Options options_;
   bool translates_;
   pg::CopyIn copy_;
-  std::string encoded_, translated_;
+  std::string encoded_, translated_, passed_;
   int64_t bytes_ = 0;
 };
 

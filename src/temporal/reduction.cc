@@ -158,22 +158,62 @@ void Reduction::CheckKeys(bool all, int64_t inserted) {
   }
 }
 
-const TransitionSummary& Reduction::Reduce(int64_t live_rows, bool complete) {
+void Reduction::CompareByKey(bool complete) {
   const Dataset& d = *dataset_;
   std::string same_key;
   for (const auto& key : d.key_columns) {
     same_key += fmt::format("{}c.{} = {}", same_key.empty() ? "" : " AND ", QuoteIdentifier(key),
                             stage_->Value(key));
   }
-  PreferParallel(*store_);
   // Both in the order of the key: neither is sorted or hashed.
   if (stage_->ordered()) store_->Execute("SET LOCAL enable_hashjoin = off");
   store_->Execute(fmt::format(
       "CREATE TEMPORARY TABLE changed_{} ON COMMIT DROP AS "
-      "SELECT s.ctid AS staged, c.ctid AS current FROM {} s {} JOIN {} c ON {} "
+      "SELECT s.ctid AS staged, c.ctid AS current FROM {} s {} JOIN {} ON {} "
       "WHERE c.ctid IS NULL OR s.ctid IS NULL{}",
-      d.id, stage_->table(), complete ? "FULL" : "LEFT", d.Current(), same_key, Differs()));
+      d.id, stage_->table(), complete ? "FULL" : "LEFT", stage_->Opposite(d.Current()), same_key,
+      Differs()));
   store_->Execute("SET LOCAL enable_hashjoin = on");
+  // From here on this transaction's lock keeps the table as it is.
+  stage_->CheckFile(*store_, d);
+}
+
+// Equal rows are told apart by counting them. A multiset has the hash of each row's bytes; of other
+// rows the text is hashed, from which every value can be made again.
+void Reduction::CompareByRow() {
+  const Dataset& d = *dataset_;
+  std::string staged_hash = "s._hash", current_hash = "c._hash";
+  if (d.keying != Keying::kMultiset) {
+    std::string staged, current;
+    for (const auto& column : d.columns) {
+      staged += (staged.empty() ? "" : ", ") + stage_->Value(column.name) + "::pg_catalog.text";
+      current += fmt::format("{}c.{}::pg_catalog.text", current.empty() ? "" : ", ",
+                             QuoteIdentifier(column.name));
+    }
+    staged_hash = fmt::format("pg_catalog.md5(ROW({})::pg_catalog.text)", staged);
+    current_hash = fmt::format("pg_catalog.md5(ROW({})::pg_catalog.text)", current);
+  }
+  store_->Execute(fmt::format(
+      R"sql(
+CREATE TEMPORARY TABLE changed_{id} ON COMMIT DROP AS
+SELECT s.at AS staged, c.at AS current
+FROM (SELECT s.ctid AS at, {staged} AS h,
+             pg_catalog.row_number() OVER (PARTITION BY {staged} ORDER BY s._ordinal) AS n
+      FROM {stage} s) AS s
+FULL JOIN (SELECT c.ctid AS at, {current} AS h,
+                  pg_catalog.row_number() OVER (PARTITION BY {current} ORDER BY c.ctid) AS n
+           FROM {table} c) AS c ON c.h = s.h AND c.n = s.n
+WHERE c.at IS NULL OR s.at IS NULL
+)sql",
+      fmt::arg("id", d.id), fmt::arg("staged", staged_hash), fmt::arg("current", current_hash),
+      fmt::arg("stage", stage_->table()), fmt::arg("table", d.Current())));
+}
+
+const TransitionSummary& Reduction::Reduce(int64_t live_rows, bool complete) {
+  const Dataset& d = *dataset_;
+  const bool keyed = d.keying == Keying::kKey;
+  PreferParallel(*store_);
+  keyed ? CompareByKey(complete) : CompareByRow();
   const auto counted = store_->Execute(
       fmt::format("SELECT count(staged), count(*) FILTER (WHERE current IS NULL), "
                   "count(*) FILTER (WHERE staged IS NULL) FROM {}",
@@ -183,9 +223,9 @@ const TransitionSummary& Reduction::Reduce(int64_t live_rows, bool complete) {
   summary_.deletions = counted.int64(0, 2);
   // Every current row was found by one staged row or is gone: unless a key was staged twice, the
   // counts agree. Keys that are new are looked at one by one.
-  const int64_t found = stage_->rows() - inserted;
+  const int64_t found = stage_->met() + stage_->rows() - inserted;
   const bool contradict = complete && found + summary_.deletions != live_rows;
-  CheckKeys(contradict || !complete, inserted);
+  if (keyed) CheckKeys(contradict || !complete, inserted);
   if (contradict) {
     throw Error(base::kDataCorrupted,
                 fmt::format("{} has other rows than were counted: {} of {} were found and {} were "
@@ -201,8 +241,9 @@ const TransitionSummary& Reduction::Reduce(int64_t live_rows, bool complete) {
     for (const auto& column : d.columns) {
       values.push_back(stage_->Value(column.name) + "::pg_catalog.text");
     }
-    for (const auto& name : d.key_columns) {
-      key.push_back("c." + QuoteIdentifier(name) + "::pg_catalog.text");
+    for (const auto& column : d.columns) {  // without a key, by the whole row
+      const bool of_key = std::ranges::find(d.key_columns, column.name) != d.key_columns.end();
+      if (!keyed || of_key) key.push_back("c." + QuoteIdentifier(column.name) + "::pg_catalog.text");
     }
     summary_.digest = ComputeDigest(
         *store_, fmt::format("SELECT {} AS h FROM {} x JOIN {} s ON s.ctid = x.staged UNION ALL "
@@ -245,10 +286,13 @@ FROM {changed} x JOIN {current} c ON c.ctid = x.current
         "WHERE c.ctid = x.current",
         current, sets, tx, changed_, stage_->table()));
   }
+  const std::string hash = d.keying == Keying::kMultiset ? ", _hash" : "";
+  const std::string comma = d.columns.empty() ? "" : ", ";
   store_->Execute(fmt::format(
-      "INSERT INTO {} ({}, _from) SELECT {}, {} FROM {} x JOIN {} s ON s.ctid = x.staged "
+      "INSERT INTO {} ({}{}_from{}) SELECT {}{}{}{} FROM {} x JOIN {} s ON s.ctid = x.staged "
       "WHERE x.current IS NULL ORDER BY s._ordinal",
-      current, d.ColumnList(), stage_->Values(d.columns), tx, changed_, stage_->table()));
+      current, d.ColumnList(), comma, hash, stage_->Values(d.columns), comma, tx,
+      hash.empty() ? "" : ", s._hash", changed_, stage_->table()));
   base::KillPoint("apply.done");
 }
 

@@ -34,7 +34,8 @@ class Reduction {
   /// The dataset has the shape of the stage (FollowShape).
   Reduction(pg::Connection& store, const Dataset& dataset, const Stage& stage);
 
-  /// Compares. `live_rows` is how many there are now; `complete`: what was not staged is gone. Throws
+  /// Compares; datasets without a key as multisets of whole rows, for which `complete` must be true.
+  /// `live_rows` is how many there are now; `complete`: what was not staged is gone. Throws
   /// 23505 or 23502 for keys that are not unique or NULL, naming up to ten with their ordinals,
   /// XX001 when the counts contradict each other. Call once.
   const TransitionSummary& Reduce(int64_t live_rows, bool complete);
@@ -44,6 +45,8 @@ class Reduction {
 
  private:
   std::string Differs() const;
+  void CompareByKey(bool complete);
+  void CompareByRow();
   void CheckKeys(bool all, int64_t inserted);
 
   pg::Connection* store_;

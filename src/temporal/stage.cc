@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "temporal/row_stream.h"
+#include "wire/bytes.h"
 
 namespace tidemark::temporal {
 
@@ -12,6 +14,16 @@ namespace {
 
 // Below it an index costs more than it saves.
 constexpr int64_t kOrderedRowsLeast = 10'000;
+constexpr int32_t kTidBytes = sizeof(uint32_t) + sizeof(uint16_t);
+
+std::string TidText(RowPlace place) { return fmt::format("({},{})", BlockOf(place), LineOf(place)); }
+
+// A few hundred rows say enough about sizes and about the order that the rows lie in.
+void Analyze(pg::Connection& store, const std::string& table) {
+  store.Execute(fmt::format("SET default_statistics_target = 1; ANALYZE {}; "
+                            "RESET default_statistics_target",
+                            table));
+}
 
 }  // namespace
 
@@ -32,20 +44,41 @@ Stage Stage::Create(pg::Connection& store, int64_t capture, int dataset,
   return stage;
 }
 
+Stage Stage::CreateForCopy(pg::Connection& store, int64_t capture, int dataset,
+                           std::vector<DatasetColumn> columns, bool hashed) {
+  Stage stage = Create(store, capture, dataset, std::move(columns));
+  stage.hashed_ = hashed;
+  store.Execute(fmt::format(
+      "ALTER TABLE {} ALTER _ordinal ADD GENERATED ALWAYS AS IDENTITY (CACHE 1000), "
+      "ADD _from bigint, ADD _hash uuid",
+      stage.table_));
+  return stage;
+}
+
+std::string Stage::CopyCommand() const {
+  std::string names;
+  for (size_t i = 0; i < columns_.size(); ++i) names += fmt::format("c{}, ", i + 1);
+  return fmt::format("COPY {} ({}_from{}) FROM STDIN (FORMAT binary)", table_, names,
+                     hashed_ ? ", _hash" : "");
+}
+
+void Stage::FinishKeyless(pg::Connection& store, int64_t rows) {
+  rows_ = rows;
+  store.Execute("ANALYZE " + table_);
+}
+
 std::unique_ptr<BatchCopy> Stage::Fill(pg::Connection& store,
                                        std::shared_ptr<arrow::Schema> schema,
-                                       Translations translations) const {
+                                       Translations translations, RowFilter* filter) const {
   return std::make_unique<BatchCopy>(
       store, fmt::format("COPY {} FROM STDIN (FORMAT binary)", table_), std::move(schema),
-      BatchCopy::Options{.write_ordinal = true, .translations = std::move(translations)});
+      BatchCopy::Options{
+          .write_ordinal = true, .filter = filter, .translations = std::move(translations)});
 }
 
 void Stage::Finish(pg::Connection& store, int64_t rows, const std::vector<std::string>& key) {
   rows_ = rows;
-  // A few hundred rows say enough about sizes and about the order that the rows lie in.
-  store.Execute(fmt::format("SET default_statistics_target = 1; ANALYZE {}; "
-                            "RESET default_statistics_target",
-                            table_));
+  Analyze(store, table_);
   const bool any_text = std::any_of(columns_.begin(), columns_.end(), [&](const auto& c) {
     return !c.binary && std::find(key.begin(), key.end(), c.name) != key.end();
   });
@@ -56,8 +89,68 @@ void Stage::Finish(pg::Connection& store, int64_t rows, const std::vector<std::s
   ordered_ = true;
 }
 
+void Stage::Finish(pg::Connection& store, int64_t rows, const std::vector<std::string>& key,
+                   Remainder remainder) {
+  file_ = remainder.file;
+  met_ = remainder.met;
+  // Nothing has fallen through: as if there had been no sift.
+  if (met_ == 0) return Finish(store, rows, key);
+  rows_ = rows;
+  beyond_ = remainder.beyond;
+  store.Execute(fmt::format("DROP TABLE IF EXISTS {0}; CREATE UNLOGGED TABLE {0} (place tid NOT NULL) "
+                            "WITH (autovacuum_enabled = off)",
+                            Rest()));
+  std::sort(remainder.unmet.begin(), remainder.unmet.end());
+  RowStream places(store, fmt::format("COPY {} FROM STDIN (FORMAT binary)", Rest()), 1);
+  for (const RowPlace place : remainder.unmet) {
+    places.Begin();
+    wire::ByteWriter out(places.buffer());
+    out.WriteI32(kTidBytes);
+    out.WriteU32(BlockOf(place));
+    out.WriteU16(LineOf(place));
+  }
+  places.Finish();
+  Analyze(store, table_);
+  Analyze(store, Rest());
+}
+
+std::string Stage::Opposite(const std::string& current) const {
+  if (met_ == 0) return current + " c";
+  std::string rows = fmt::format("SELECT k.ctid, k.* FROM {} r JOIN {} k ON k.ctid = r.place", Rest(),
+                                 current);
+  if (beyond_) {
+    rows += fmt::format(" UNION ALL SELECT k.ctid, k.* FROM {} k WHERE k.ctid > '{}'", current,
+                        TidText(*beyond_));
+  }
+  return fmt::format("({}) c", rows);
+}
+
+void Stage::CheckFile(pg::Connection& store, const Dataset& dataset) const {
+  if (met_ == 0 || CurrentFile(store, dataset) == file_) return;
+  throw base::Error(base::kNotInPrerequisiteState,
+                    fmt::format("{} was rewritten while it was compared", dataset.Current()))
+      .Hint("Capture once more.");
+}
+
+bool Stage::RepeatsMetKey(pg::Connection& store, const Dataset& dataset) const {
+  if (met_ == 0 || rows_ == 0) return false;
+  std::string same_key;
+  for (const auto& key : dataset.key_columns) {
+    same_key += fmt::format("{}c.{} = {}", same_key.empty() ? "" : " AND ",
+                            base::QuoteIdentifier(key), Value(key));
+  }
+  // All are counted: for the first one alone the planner would choose a nested loop, which without any
+  // takes for ever.
+  const auto repeated = store.Execute(fmt::format(
+      "SELECT count(*) FROM {} s JOIN {} c ON {} "
+      "WHERE NOT EXISTS (SELECT FROM {} r WHERE r.place = c.ctid){}",
+      table_, dataset.Current(), same_key, Rest(),
+      beyond_ ? fmt::format(" AND c.ctid <= '{}'", TidText(*beyond_)) : ""));
+  return repeated.int64(0, 0) > 0;
+}
+
 void Stage::Drop(pg::Connection& store) const {
-  store.Execute("DROP TABLE IF EXISTS " + table_);
+  store.Execute(fmt::format("DROP TABLE IF EXISTS {}, {}", table_, Rest()));
 }
 
 std::string Stage::Value(const std::string& name) const {

@@ -6,6 +6,7 @@
 #include <array>
 #include <string_view>
 
+#include "base/identifier.h"
 #include "source/postgres/preflight_publication.h"
 #include "source/postgres/preflight_server.h"
 #include "source/postgres/preflight_table.h"
@@ -17,6 +18,37 @@ bool PreflightReport::Refused() const {
                      [](const Problem& p) { return p.severity == Severity::kRefusesAll; });
 }
 
+namespace {
+
+void KeepOnly(const PreflightOptions& options, PreflightReport& report) {
+  std::erase_if(report.tables,
+                [&](const PublishedTable& table) { return table.relation.name != *options.only; });
+  if (!report.tables.empty() || report.Refused()) return;
+  const std::string name = options.only->Display();
+  if (report.publication.exists) {
+    report.problems.push_back(
+        {Severity::kRefusesAll, name,
+         fmt::format("publication \"{}\" does not publish it", options.publication),
+         fmt::format("ALTER PUBLICATION {} ADD TABLE {}", base::QuoteIdentifier(options.publication),
+                     options.only->Quoted()),
+         base::kUndefinedTable});
+  } else {
+    report.problems.push_back({Severity::kRefusesAll, name, "there is no such table to publish",
+                               "Name an ordinary or a partitioned table, as schema.table.",
+                               base::kUndefinedTable});
+  }
+}
+
+// Without its only table nothing is left.
+void RefuseAllWithIt(PreflightReport& report) {
+  if (!report.tables.empty()) return;
+  for (auto& problem : report.problems) {
+    if (problem.severity == Severity::kRefusesTable) problem.severity = Severity::kRefusesAll;
+  }
+}
+
+}  // namespace
+
 PreflightReport Preflight(pg::Connection& source, const PreflightOptions& options) {
   PreflightReport report;
   const pg::Transaction transaction(source, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
@@ -26,11 +58,28 @@ PreflightReport Preflight(pg::Connection& source, const PreflightOptions& option
   report.publication = LoadPublication(source, options.publication);
   CheckPublication(source, options, report);
   report.tables = LoadCandidates(source, options, report);
+  if (options.only) KeepOnly(options, report);
   RefuseUnfitTables(source, options, report);
-  ListUnmirrored(source, options, report);
+  if (!options.only) ListUnmirrored(source, options, report);
+  if (options.only) RefuseAllWithIt(report);
   std::stable_sort(report.problems.begin(), report.problems.end(),
                    [](const Problem& a, const Problem& b) { return a.severity < b.severity; });
   return report;
+}
+
+std::optional<PublishedTable> LoadPublishedTable(pg::Connection& source,
+                                                 const PreflightOptions& options, pg::Oid table,
+                                                 std::vector<Problem>& problems) {
+  PreflightReport report;
+  report.server = LoadServerFacts(source, nullptr);
+  report.publication = LoadPublication(source, options.publication);
+  report.tables = LoadCandidates(source, options, report);
+  std::erase_if(report.tables,
+                [&](const PublishedTable& each) { return each.relation.oid != table; });
+  RefuseUnfitTables(source, options, report);
+  problems = std::move(report.problems);
+  if (report.tables.empty()) return std::nullopt;
+  return std::move(report.tables.front());
 }
 
 namespace {

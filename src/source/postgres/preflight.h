@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/identifier.h"
 #include "pg/connection.h"
 #include "pg/relation.h"
 #include "source/postgres/slot.h"
@@ -64,6 +65,8 @@ struct PreflightOptions {
   /// Tidemark will create the publication if it is missing: then every fit user table is listed,
   /// and what CREATE PUBLICATION needs is checked.
   bool may_create_publication = true;
+  /// Look at this table only, and leave the others unmentioned.
+  std::optional<base::QualifiedName> only;
   /// Where the mirror will be kept; without it, extensions, collations and encoding of the store
   /// are not compared. Not owned.
   pg::Connection* store = nullptr;
@@ -75,6 +78,12 @@ struct PreflightOptions {
 /// Throws only when a query fails for a reason other than those it looks for (lost connection).
 /// Cost: about 25 round trips, whatever the number of tables.
 PreflightReport Preflight(pg::Connection& source, const PreflightOptions& options);
+
+/// One table of a publication as the caller's transaction sees it; nullopt when it is not published or
+/// cannot be mirrored: then `problems` says why.
+std::optional<PublishedTable> LoadPublishedTable(pg::Connection& source,
+                                                 const PreflightOptions& options, pg::Oid table,
+                                                 std::vector<Problem>& problems);
 
 /// An aligned table of severity, table, problem and fix, one line each with a heading; empty when
 /// there is no problem.

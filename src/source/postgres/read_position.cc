@@ -12,7 +12,22 @@ SELECT CASE WHEN pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_last_wal_repl
        pg_catalog.pg_current_snapshot()
 )sql";
 
+// At the beginning of a page the place to insert is after the page's header (24 bytes, 40 in a new
+// segment), which nothing reaches before the next record.
+constexpr const char* kCurrentEnd = R"sql(
+SELECT CASE WHEN e.lsn_offset IN (24, 40) THEN e.lsn - e.lsn_offset ELSE e.lsn END
+FROM (SELECT c.lsn, (c.lsn - '0/0')
+               % pg_catalog.current_setting('wal_block_size')::numeric AS lsn_offset
+      FROM (SELECT CASE WHEN pg_catalog.pg_is_in_recovery()
+                        THEN pg_catalog.pg_last_wal_replay_lsn()
+                        ELSE pg_catalog.pg_current_wal_insert_lsn() END AS lsn) AS c) AS e
+)sql";
+
 }  // namespace
+
+base::Lsn CurrentEnd(pg::Connection& connection) {
+  return base::Lsn::Parse(connection.Value(kCurrentEnd));
+}
 
 std::vector<Fact> LoadFacts(pg::Connection& connection, const pg::Relation& relation) {
   const ServerFacts server = LoadServerFacts(connection, nullptr);

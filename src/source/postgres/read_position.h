@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "base/lsn.h"
 #include "pg/connection.h"
 #include "pg/relation.h"
 #include "source/reader.h"
@@ -14,5 +15,9 @@ namespace tidemark::source {
 /// the server does not let us see them), in_recovery, lsn (written, or replayed on a standby),
 /// snapshot (pg_current_snapshot), relation, relation_oid. Three round trips.
 std::vector<Fact> LoadFacts(pg::Connection& connection, const pg::Relation& relation);
+
+/// Where the server's log ends: every commit that has been reported to its client ends at or before
+/// it, and a walsender that has sent everything has reached it.
+base::Lsn CurrentEnd(pg::Connection& connection);
 
 }  // namespace tidemark::source
