@@ -1,13 +1,14 @@
-// What one capture of datasets outside mirrors is to do: which relations, kept as what, by which
-// strategy. Values; made by cli from the configuration.
+// What one capture is to do: which datasets, kept as what, by which strategy, and which mirrors. Values; made by cli from the configuration.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/identifier.h"
+#include "capture/mirror_options.h"
 #include "source/reader.h"
 #include "temporal/dataset.h"
 
@@ -22,8 +23,10 @@ struct PlannedDataset {
   std::string overlap;          // as source::CursorPlan's
   std::string source;           // the source's declared name
   std::string source_kind;      // postgres, adbc, files
-  /// Contacts nothing yet.
+  /// Contacts nothing yet. Not of kCdc.
   std::function<std::unique_ptr<source::SourceRelation>()> open;
+  /// kCdc only: a whole mirror, or one relation of it. Its own name is `name`.
+  std::optional<MirrorOptions> mirror;
 };
 
 }  // namespace tidemark::capture

@@ -10,6 +10,8 @@
 #include "capture/capture_journal.h"
 #include "capture/dataset_capture.h"
 #include "capture/journal.h"
+#include "capture/mirror_drain.h"
+#include "capture/mirror_source.h"
 #include "capture/progress.h"
 #include "pg/wait.h"
 #include "temporal/capture_publish.h"
@@ -29,10 +31,6 @@ constexpr std::chrono::seconds kUndoMax{60};
 constexpr std::chrono::milliseconds kPause{300};
 constexpr int kTries = 4;
 
-Complaint ComplaintOf(const Error& error) {
-  return {error.state().str(), error.message(), error.detail(), error.hint(), "", false};
-}
-
 void Pause(int tried, std::stop_token stop) {
   pg::Bell bell;
   bell.Wait(-1, false, Deadline::After(kPause * tried), stop);
@@ -51,11 +49,13 @@ class Run {
  private:
   struct Member {
     const PlannedDataset* planned;
-    std::unique_ptr<DatasetCapture> capture;
+    std::unique_ptr<CaptureMember> capture;
+    int journal = 0;  // once it is registered
     MemberReport report;
     bool good() const { return report.outcome != MemberOutcome::kFailed; }
   };
 
+  std::unique_ptr<CaptureMember> MemberOf(const PlannedDataset& planned);
   void ReadAll(const temporal::Lease& lease);
   void Read(Member& member);
   void Fail(Member& member, const Error& error);
@@ -64,14 +64,14 @@ class Run {
   void ApplyAndPublish(const temporal::Lease& lease);
   bool TryPublish(const temporal::Lease& lease);
   void Abandon(const temporal::Lease& lease, const std::string& reason);
-  void Tidy();
+  void Settle();
 
   const CaptureOptions& options_;
   std::stop_token stop_;
   pg::Connection store_;
   int64_t capture_ = 0;
   std::vector<Member> members_;
-  std::vector<temporal::CapturedMember> captured_;
+  temporal::CaptureContents contents_;
   std::optional<temporal::Basis> basis_;
 };
 
@@ -87,54 +87,63 @@ void Run::Fail(Member& member, const Error& error) {
   spdlog::warn("dataset {}: {}", member.planned->name, error.Full());
   member.report.outcome = MemberOutcome::kFailed;
   member.report.error = error;
+  if (member.journal != 0) {
+    Progress progress(options_.store_dsn, member.journal);
+    progress.SetState(CaptureState::kFailed);
+    progress.SetFailure(ComplaintOf(error));
+  }
   member.report.error->AddContext(fmt::format("capturing dataset \"{}\"", member.planned->name));
 }
 
 void Run::Read(Member& member) {
-  DatasetCapture& capture = *member.capture;
+  CaptureMember& capture = *member.capture;
   std::optional<Progress> progress;
   for (int tried = 1;; ++tried) {
     try {
-      const int journal = capture.Register();
-      if (!progress) progress.emplace(options_.store_dsn, journal);
+      member.journal = capture.Register();
+      if (!progress) progress.emplace(options_.store_dsn, member.journal);
       progress->RestartCopy();
       progress->SetState(CaptureState::kCopying);
-      int64_t reported = 0;
       capture.Read(
-          [&](int64_t rows, int64_t bytes) {
-            progress->AddCopied(rows - reported, bytes);
-            reported = rows;
+          *progress,
+          [&](int64_t rows) {
             if (options_.progressed) options_.progressed(*member.planned, rows);
           },
           stop_);
-      if (options_.progressed) options_.progressed(*member.planned, capture.rows());
       progress->SetState(CaptureState::kStopped);
       return;
     } catch (const Error& error) {
       // Only the source's line may be lost: without the store's there is no lease either.
       if (stop_.stop_requested() || !store_.IsOpen()) throw;
       const bool again = error.state().error_class() == "08" && tried < kTries;
+      capture.CleanUp(false);
       if (!again) {
-        if (progress) {
-          progress->SetState(CaptureState::kFailed);
-          progress->SetFailure(ComplaintOf(error));
-        }
-        capture.CleanUp(false);
-        Fail(member, error);
-        return;
+        progress.reset();
+        return Fail(member, error);
       }
       spdlog::info("dataset {}: {}; trying again", member.planned->name, error.what());
-      capture.CleanUp(false);
     }
     Pause(tried, stop_);
   }
+}
+
+std::unique_ptr<CaptureMember> Run::MemberOf(const PlannedDataset& planned) {
+  if (planned.mirror) {
+    auto mirror = *planned.mirror;
+    mirror.store_dsn = options_.store_dsn;
+    mirror.history = options_.history;
+    return std::make_unique<MirrorDrain>(store_, mirror);
+  }
+  return std::make_unique<DatasetCapture>(store_, options_.store_dsn, capture_, planned,
+                                          options_.history);
 }
 
 void Run::ReadAll(const temporal::Lease& lease) {
   capture_ = BeginDatasetsCapture(store_, lease);
   for (const auto& planned : options_.datasets) {
     Member member{.planned = &planned,
-                  .capture = std::make_unique<DatasetCapture>(store_, capture_, planned),
+                  .capture = MemberOf(planned),
+                  .journal = 0,
                   .report = {.name = planned.name, .version = "", .error = {}}};
     members_.push_back(std::move(member));
   }
@@ -147,19 +156,17 @@ void Run::ReadAll(const temporal::Lease& lease) {
 
 // False: the transaction met another and is to be tried again.
 bool Run::TryPublish(const temporal::Lease& lease) {
-  captured_.clear();
+  contents_ = {};
   std::vector<Member*> order;
   for (auto& member : members_) {
     if (member.good()) order.push_back(&member);
   }
-  std::sort(order.begin(), order.end(), [](const Member* a, const Member* b) {
-    return a->capture->dataset_id() < b->capture->dataset_id();
-  });
+  std::ranges::stable_sort(order, {}, [](const Member* member) { return member->capture->order(); });
   pg::Transaction tx(store_);
   for (Member* member : order) {
     store_.Execute("SAVEPOINT tidemark_member");
     try {
-      captured_.push_back(member->capture->Apply());
+      member->capture->Apply(contents_, stop_);
     } catch (const Error& error) {
       if (stop_.stop_requested() || !store_.IsOpen()) throw;
       if (error.state().error_class() == "40") return false;
@@ -171,13 +178,16 @@ bool Run::TryPublish(const temporal::Lease& lease) {
     store_.Execute("RELEASE SAVEPOINT tidemark_member");
     base::KillPoint("capture.member_done");
   }
-  if (captured_.empty()) return true;
+  if (contents_.empty()) return true;
   for (const auto& member : members_) {
     if (!member.good()) StoreFailure(store_, capture_, member.planned->name, *member.report.error);
   }
   EndCapture(store_, capture_, "published", "");
+  for (const auto& journal : contents_.journals) {
+    if (journal.capture) EndCapture(store_, *journal.capture, "published", "");
+  }
   try {
-    basis_ = temporal::PublishCapture(std::move(tx), lease, capture_, captured_);
+    basis_ = temporal::PublishCapture(std::move(tx), lease, capture_, contents_);
   } catch (const Error& error) {
     if (error.state() != base::kCommitOutcomeUnknown) throw;
     auto store = temporal::OpenStore(options_.store_dsn, Deadline::After(kConnectMax), stop_);
@@ -195,19 +205,6 @@ void Run::ApplyAndPublish(const temporal::Lease& lease) {
     }
     Pause(tried, stop_);
   }
-  if (!basis_) return;
-  for (auto& member : members_) {
-    if (!member.good()) continue;
-    const auto published = std::find_if(
-        captured_.begin(), captured_.end(),
-        [&](const auto& c) { return c.dataset == member.capture->dataset_id(); });
-    member.report.outcome =
-        published->changed ? MemberOutcome::kPublished : MemberOutcome::kUnchanged;
-    member.report.puts = published->transition.puts;
-    member.report.deletions = published->transition.deletions;
-    member.report.live_rows = published->live_rows;
-    member.report.version = published->version;
-  }
 }
 
 // Nothing is published: the stages go, what failed is kept. On a line of its own, since a stop may
@@ -224,19 +221,24 @@ void Run::Abandon(const temporal::Lease& lease, const std::string& reason) {
 }
 
 // After the publish: nothing here may fail the capture any more.
-void Run::Tidy() {
-  try {
-    temporal::HistoryPartitions partitions(store_, options_.history);
-    for (auto& member : members_) {
-      member.capture->CleanUp(member.good());
-      if (!member.good()) continue;
-      const auto published = std::find_if(
-          captured_.begin(), captured_.end(),
-          [&](const auto& c) { return c.dataset == member.capture->dataset_id(); });
-      if (published == captured_.end() || published->transition.to_history == 0) continue;
-      partitions.Count(member.capture->dataset(), published->transition.to_history);
-      partitions.RollOver(member.capture->dataset(), published->tx + 1);
+void Run::Settle() {
+  for (auto& member : members_) {
+    if (!member.good()) continue;
+    // It is published, whatever may be left undone below.
+    member.report.outcome = MemberOutcome::kPublished;
+    try {
+      const auto totals = member.capture->Settle(contents_);
+      if (!totals.changed) member.report.outcome = MemberOutcome::kUnchanged;
+      member.report.puts = totals.puts;
+      member.report.deletions = totals.deletions;
+      member.report.live_rows = totals.live_rows;
+      member.report.version = totals.version;
+    } catch (const Error& error) {
+      spdlog::warn("the next capture will tidy up after this one: {}", error.what());
     }
+  }
+  try {
+    for (auto& member : members_) member.capture->CleanUp(member.good());
     while (!stop_.stop_requested() && temporal::SealOne(store_)) {
     }
   } catch (const Error& error) {
@@ -251,7 +253,8 @@ CaptureReport Run::Do() {
   temporal::ResetPublishedTime(store_);
   ClearDeadCaptures(store_, lease);
   // Texts of values must not depend on the store's locale: they are part of versions.
-  store_.Execute("SET lc_monetary = 'C'; SET maintenance_work_mem = '256MB'");
+  store_.Execute("SET lc_monetary = 'C'; SET maintenance_work_mem = '256MB'; "
+                 "SET temp_buffers = '32MB'");
   try {
     ReadAll(lease);
     if (AnyGood() && (options_.keep_going || !AnyFailed())) ApplyAndPublish(lease);
@@ -265,11 +268,10 @@ CaptureReport Run::Do() {
     }
     throw;
   }
+  if (basis_) Settle();
   CaptureReport report{.capture = capture_, .basis = basis_, .members = {}};
   for (const auto& member : members_) report.members.push_back(member.report);
-  if (basis_) {
-    Tidy();
-  } else {
+  if (!basis_) {
     for (auto& member : members_) member.capture->CleanUp(false);
     const auto failure = report.Failure();
     Abandon(lease, failure ? failure->message() : "nothing to publish");

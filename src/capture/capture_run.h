@@ -1,5 +1,6 @@
-// One capture of declared datasets outside mirrors: every member is read into its stage, then all are
-// compared, applied and published in one store transaction as one basis. Runs on the caller's thread.
+// One capture of declared datasets and mirrors that are not followed live: every member is read into
+// its stage, then all are compared (or drained), applied and published in one store transaction as one
+// basis. Runs on the caller's thread.
 //
 //   lease ──► what died before is cleared ──► member ─► member ─► … ──► one transaction:
 //                                             read, staged             reduce + apply each, publish
@@ -22,7 +23,7 @@
 
 namespace tidemark::capture {
 
-/// The lease of all captures outside mirrors; no mirror can be called so.
+/// The lease of all captures; no mirror can be called so.
 inline constexpr const char* kDatasetsLease = "(datasets)";
 
 struct CaptureOptions {

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "base/error.h"
@@ -17,6 +18,7 @@
 #include "capture/table_copy.h"
 #include "pg/relation.h"
 #include "source/postgres/slot.h"
+#include "source/postgres/table_state.h"
 #include "temporal/plane.h"
 #include "temporal/publish.h"
 #include "temporal/store.h"
@@ -36,34 +38,16 @@ constexpr int64_t kStretchBlocks = 8192;
 constexpr std::chrono::seconds kConnectMax{30};
 constexpr std::chrono::hours kStatementMax{24 * 7};
 constexpr std::chrono::seconds kUndoMax{60};
-
-// A TRUNCATE or rewrite between the snapshot and the copy's lock leaves nothing for the snapshot
-// to see, and the copy would be wrong without a sign. Call while the copy's lock is held.
-void CheckFileNodes(pg::Connection& source, const pg::Relation& relation) {
-  const auto changed = source.Execute(
-      R"sql(
-SELECT c.oid::regclass::text
-FROM pg_catalog.pg_class c
-WHERE c.oid IN (SELECT $1::oid UNION SELECT t.relid FROM pg_catalog.pg_partition_tree($1::oid) t)
-  AND c.relfilenode <> 0
-  AND c.relfilenode IS DISTINCT FROM pg_catalog.pg_relation_filenode(c.oid)
-)sql",
-      {std::to_string(relation.oid)});
-  if (changed.rows() == 0) return;
-  throw Error(base::kSerializationFailure,
-              fmt::format("table {} was truncated or rewritten while the first copy ran",
-                          changed.str(0, 0)))
-      .Detail("The copy begins again from a new snapshot.");
-}
+constexpr std::chrono::minutes kSlotMax{60};  // for transactions older than the slot
 
 base::Timestamp Now() { return base::Timestamp::FromSystem(std::chrono::system_clock::now()); }
 
 }  // namespace
 
-// What one run holds. The replication connection keeps the exported snapshot alive.
+// What one run holds. The replication connection keeps the exported snapshot alive; both go with the
+// rows' end, lest others at the source wait for the snapshot.
 struct FirstCopy::Work {
-  int64_t capture = 0;
-  pg::Connection source, replication;
+  std::optional<pg::Connection> source, replication;
   source::CreatedSlot slot;
   base::Timestamp snapshot_time;
   base::Timestamp began;
@@ -73,13 +57,16 @@ struct FirstCopy::Work {
   std::vector<int64_t> rows;                // copied, parallel to relations
 };
 
-FirstCopy::FirstCopy(FirstCopyOptions options, pg::Connection& store,
+FirstCopy::FirstCopy(const MirrorOptions& options, pg::Connection& store,
                      const temporal::Lease& lease, Journal journal, Progress& progress)
-    : options_(std::move(options)),
+    : options_(Completed(options)),
       store_(&store),
       lease_(&lease),
       journal_(std::move(journal)),
       progress_(&progress) {}
+
+FirstCopy::~FirstCopy() = default;
+FirstCopy::FirstCopy(FirstCopy&&) noexcept = default;
 
 void FirstCopy::DropStaged(pg::Connection& store) {
   const auto tables = store.Execute(
@@ -132,44 +119,76 @@ void FirstCopy::CleanUp(std::stop_token stop) {
 }
 
 void FirstCopy::Run(const source::PreflightReport& report, std::stop_token stop) {
-  progress_->RestartCopy();
-  progress_->SetState(CaptureState::kCopying);
-  const int64_t capture = BeginCapture(*store_, journal_.id, "copy", journal_.slot);
-  base::KillPoint("copy.before_slot");
-  bool slot_made = false;  // until then a slot of that name would be somebody else's
+  Copy(report, stop);
   try {
-    Work work{.capture = capture,
-              .source = OpenSource(options_.source_dsn, Deadline::After(kConnectMax), stop),
-              .replication =
-                  OpenReplication(options_.source_dsn, Deadline::After(kConnectMax), stop)};
-    work.began = Now();
-    MakeSlot(work, stop);
-    slot_made = true;
-    base::KillPoint("copy.slot_created");
-    Prepare(work, report);
-    CopyRows(work, stop);
-    BuildKeys(work, stop);
-    base::KillPoint("copy.before_attach");
-    AttachAndPublish(work);
+    pg::Transaction tx(*store_);
+    const auto attached = Attach();
+    EndCapture(*store_, *attached.capture, "published", "");
+    const auto published = temporal::Publish(
+        std::move(tx), *lease_,
+        {.journal = attached.journal,
+         .capture = attached.capture,
+         .commits = attached.commits,
+         .members = attached.members,
+         .received = attached.received,
+         .received_time = attached.received_time,
+         .extracted_from = attached.extracted_from,
+         .extracted_to = attached.extracted_to});
+    spdlog::info("first copy published as basis {}: {} tables, at {}", published.number,
+                 attached.members.size(), attached.position.ToString());
     base::KillPoint("copy.after_attach");
   } catch (const Error& error) {
     if (error.state() == base::kCommitOutcomeUnknown) throw;
-    spdlog::warn("first copy abandoned: {}", error.what());
-    try {
-      Abandon(capture, slot_made ? journal_.slot : "", error.message());
-    } catch (const Error& undo) {
-      spdlog::warn("the next start will clean up after the first copy: {}", undo.what());
-    }
+    Undo(error.message());
     throw;
   }
 }
 
+void FirstCopy::Copy(const source::PreflightReport& report, std::stop_token stop) {
+  progress_->RestartCopy();
+  progress_->SetState(CaptureState::kCopying);
+  capture_ = BeginCapture(*store_, journal_.id, "copy", journal_.slot);
+  slot_made_ = false;
+  base::KillPoint("copy.before_slot");
+  try {
+    work_ = std::make_unique<Work>(
+        Work{.source = OpenSource(options_.source_dsn, Deadline::After(kConnectMax), stop),
+             .replication =
+                 OpenReplication(options_.source_dsn, Deadline::After(kConnectMax), stop)});
+    work_->began = Now();
+    MakeSlot(*work_, stop);
+    slot_made_ = true;
+    base::KillPoint("copy.slot_created");
+    Prepare(*work_, report);
+    CopyRows(*work_, stop);
+    work_->source.reset();
+    work_->replication.reset();
+    BuildKeys(*work_, stop);
+    base::KillPoint("copy.before_attach");
+  } catch (const Error& error) {
+    Undo(error.message());
+    throw;
+  }
+}
+
+void FirstCopy::Undo(const std::string& reason) {
+  if (capture_ == 0) return;
+  work_.reset();
+  spdlog::warn("first copy abandoned: {}", reason);
+  try {
+    Abandon(capture_, slot_made_ ? journal_.slot : "", reason);
+  } catch (const Error& undo) {
+    spdlog::warn("the next start will clean up after the first copy: {}", undo.what());
+  }
+  capture_ = 0;
+}
+
 void FirstCopy::MakeSlot(Work& work, std::stop_token stop) {
-  work.source.SetLimits(kStatementMax, stop);
+  work.source->SetLimits(kStatementMax, stop);
   work.slot = source::CreateSlot(
-      work.replication, work.source,
+      *work.replication, *work.source,
       {.name = journal_.slot,
-       .deadline = Deadline::After(options_.slot_wait),
+       .deadline = Deadline::After(kSlotMax),
        .stop = stop,
        .on_wait = [&](const std::vector<source::SlotBlocker>& blockers) {
          for (const auto& blocker : blockers) spdlog::info("{}", blocker.Describe());
@@ -177,10 +196,10 @@ void FirstCopy::MakeSlot(Work& work, std::stop_token stop) {
 }
 
 void FirstCopy::Prepare(Work& work, const source::PreflightReport& report) {
-  work.snapshot_time = base::Timestamp(std::stoll(work.source.Value(
+  work.snapshot_time = base::Timestamp(std::stoll(work.source->Value(
       "SELECT (extract(epoch FROM clock_timestamp() - '2000-01-01 00:00+00') * 1000000)::bigint")));
-  pg::Transaction snapshot(work.source, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
-  work.source.Execute("SET TRANSACTION SNAPSHOT " + base::QuoteLiteral(work.slot.snapshot));
+  pg::Transaction snapshot(*work.source, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+  work.source->Execute("SET TRANSACTION SNAPSHOT " + base::QuoteLiteral(work.slot.snapshot));
 
   std::vector<pg::Oid> oids, type_oids;
   std::map<pg::Oid, const source::PublishedTable*> published;
@@ -188,17 +207,23 @@ void FirstCopy::Prepare(Work& work, const source::PreflightReport& report) {
     oids.push_back(table.relation.oid);
     published[table.relation.oid] = &table;
   }
-  work.relations = pg::LoadRelations(work.source, oids);
+  work.relations = pg::LoadRelations(*work.source, oids);
   for (const auto& relation : work.relations) {
     for (const auto& column : relation.columns) type_oids.push_back(column.type);
   }
-  work.types = temporal::EnsureTypes(*store_, pg::LoadTypes(work.source, type_oids));
+  work.types = temporal::EnsureTypes(*store_, pg::LoadTypes(*work.source, type_oids));
 
+  std::map<pg::Oid, std::string> states;
+  for (const auto& table : source::LoadTableStates(*work.source, options_.publication)) {
+    states[table.oid] = table.Text();
+  }
   pg::Transaction tx(*store_);
   int64_t expected = 0;
   for (const auto& relation : work.relations) {
     Dataset dataset = ShapeDataset(*published.at(relation.oid), relation, work.types);
     dataset.journal = journal_.id;
+    if (options_.only) dataset.name = options_.only->in_store;
+    dataset.source_state = states[relation.oid];
     temporal::StoreDataset(*store_, dataset);
     temporal::CreateCurrent(*store_, dataset, relation);
     if (!dataset.AllBinary()) CreateStage(*store_, dataset);
@@ -238,7 +263,7 @@ void FirstCopy::CopyRows(Work& work, std::stop_token stop) {
     return work.relations[a.first].pages < work.relations[b.first].pages;
   });
   std::mutex mutex;
-  RunParallel(options_.workers, tasks.size(), stop, [&](WorkQueue& queue, std::stop_token own) {
+  RunParallel(options_.copy_workers, tasks.size(), stop, [&](WorkQueue& queue, std::stop_token own) {
     auto source = OpenSource(options_.source_dsn, Deadline::After(kConnectMax), own);
     source.SetLimits(kStatementMax, own);
     auto store = temporal::OpenStore(options_.store_dsn, Deadline::After(kConnectMax), own);
@@ -254,7 +279,7 @@ void FirstCopy::CopyRows(Work& work, std::stop_token stop) {
             progress_->AddCopied(copied, bytes);
             base::KillPoint("copy.rows");
           });
-      CheckFileNodes(source, work.relations[index]);
+      RequireSameFiles(source, work.relations[index]);
       const std::lock_guard lock(mutex);
       work.rows[index] += rows;
     }
@@ -266,7 +291,7 @@ void FirstCopy::CopyRows(Work& work, std::stop_token stop) {
 }
 
 void FirstCopy::BuildKeys(Work& work, std::stop_token stop) {
-  RunParallel(options_.workers, work.datasets.size(), stop,
+  RunParallel(options_.copy_workers, work.datasets.size(), stop,
               [&](WorkQueue& queue, std::stop_token own) {
                 auto store =
                     temporal::OpenStore(options_.store_dsn, Deadline::After(kConnectMax), own);
@@ -278,28 +303,30 @@ void FirstCopy::BuildKeys(Work& work, std::stop_token stop) {
               });
 }
 
-void FirstCopy::AttachAndPublish(Work& work) {
-  pg::Transaction tx(*store_);
-  temporal::NewBasis basis{.journal = journal_.id,
-                           .capture = work.capture,
-                           .commits = {{.tx = kFirstTx,
-                                        .end_lsn = work.slot.consistent_point,
-                                        .xid = 0,
-                                        .source_time = work.snapshot_time}},
-                           .members = {},
-                           .received = work.slot.consistent_point,
-                           .received_time = work.snapshot_time,
-                           .extracted_from = work.began,
-                           .extracted_to = Now()};
+temporal::CapturedJournal FirstCopy::Attach() {
+  const Work& work = *work_;
+  const auto end = work.slot.consistent_point;
+  temporal::CapturedJournal copied{.journal = journal_.id,
+                                   .lease = lease_,
+                                   .capture = capture_,
+                                   .commits = {{.tx = kFirstTx,
+                                                .end_lsn = end,
+                                                .xid = 0,
+                                                .source_time = work.snapshot_time}},
+                                   .tx_last = kFirstTx,
+                                   .position = end,
+                                   .received = end,
+                                   .received_time = work.snapshot_time,
+                                   .members = {},
+                                   .unchanged = {},
+                                   .extracted_from = work.began,
+                                   .extracted_to = Now()};
   for (size_t i = 0; i < work.datasets.size(); ++i) {
     temporal::Attach(*store_, work.datasets[i], work.relations[i], kFirstTx);
-    basis.members.push_back({work.datasets[i].id, work.rows[i], 0, work.rows[i]});
+    copied.members.push_back({work.datasets[i].id, work.rows[i], 0, work.rows[i]});
   }
-  temporal::LinkForeignKeys(*store_, work.relations);
-  EndCapture(*store_, work.capture, "published", "");
-  const auto published = temporal::Publish(std::move(tx), *lease_, basis);
-  spdlog::info("first copy published as basis {}: {} tables, at {}", published.number,
-               work.datasets.size(), work.slot.consistent_point.ToString());
+  if (!options_.only) temporal::LinkForeignKeys(*store_, work.relations);
+  return copied;
 }
 
 }  // namespace tidemark::capture

@@ -1,26 +1,59 @@
 #include "capture/journal.h"
 
+#include <fmt/format.h>
+
+#include "base/error.h"
+
 namespace tidemark::capture {
 
-Journal EnsureJournal(pg::Connection& store, const std::string& name,
-                      const std::string& publication, const std::string& slot) {
+namespace {
+
+void RefuseTaken(pg::Connection& store, const MirrorOptions& options) {
+  const auto named = store.Execute(
+      "SELECT FROM tidemark.journal WHERE name = $1 AND publication IS NULL", {options.name});
+  if (named.rows() > 0) {
+    throw base::Error(base::kDuplicateObject,
+                      fmt::format("\"{}\" is already a dataset that is captured without a slot",
+                                  options.name))
+        .Hint("Give it another name, and drop the old one when it is of no more use.");
+  }
+  if (!options.only) return;
+  const auto& place = options.only->in_store;
+  const auto taken = store.Execute(
+      R"sql(
+SELECT j.name FROM tidemark.dataset d JOIN tidemark.journal j ON j.id = d.journal
+WHERE d.schema_name = $1 AND d.table_name = $2 AND j.name <> $3
+)sql",
+      {place.schema, place.name, options.name});
+  if (taken.rows() > 0) {
+    throw base::Error(base::kDuplicateObject, fmt::format("{} is already kept by \"{}\"",
+                                                          place.Display(), taken.text(0, 0)))
+        .Hint("Give the dataset another place with \"as\".");
+  }
+}
+
+}  // namespace
+
+Journal EnsureJournal(pg::Connection& store, const MirrorOptions& options) {
+  RefuseTaken(store, options);
   store.Execute("INSERT INTO tidemark.source (name) VALUES ($1) ON CONFLICT (name) DO NOTHING",
-                {name});
+                {options.name});
   store.Execute(
       R"sql(
-INSERT INTO tidemark.journal (name, source, publication, slot)
-SELECT $1, s.id, $2, $3 FROM tidemark.source s WHERE s.name = $1
-ON CONFLICT (name) DO UPDATE SET publication = excluded.publication, slot = excluded.slot
+INSERT INTO tidemark.journal (name, source, publication, slot, single)
+SELECT $1, s.id, $2, $3, $4 FROM tidemark.source s WHERE s.name = $1
+ON CONFLICT (name) DO UPDATE
+SET publication = excluded.publication, slot = excluded.slot, single = excluded.single
 )sql",
-      {name, publication, slot});
+      {options.name, options.publication, options.slot, options.only ? "true" : "false"});
   const auto row = store.Execute(
       R"sql(
 SELECT j.id, coalesce(s.system_identifier, ''), coalesce(s.database_name, '')
 FROM tidemark.journal j JOIN tidemark.source s ON s.id = j.source WHERE j.name = $1
 )sql",
-      {name});
-  return {static_cast<int>(row.int64(0, 0)), name, publication, slot, row.str(0, 1),
-          row.str(0, 2)};
+      {options.name});
+  return {static_cast<int>(row.int64(0, 0)), options.name, options.publication, options.slot,
+          row.str(0, 1), row.str(0, 2)};
 }
 
 void StoreSourceIdentity(pg::Connection& store, const Journal& journal,

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "capture/mirror_options.h"
 #include "pg/connection.h"
 #include "source/postgres/preflight.h"
 
@@ -20,9 +21,9 @@ struct Journal {
   std::string database;
 };
 
-/// Finds or makes the rows of the mirror `name`.
-Journal EnsureJournal(pg::Connection& store, const std::string& name,
-                      const std::string& publication, const std::string& slot);
+/// Finds or makes the rows of the mirror. Throws 42710 when its name, or the place of its only
+/// relation, is another's.
+Journal EnsureJournal(pg::Connection& store, const MirrorOptions& options);
 
 /// Keeps what the source is, to be compared at each later start.
 void StoreSourceIdentity(pg::Connection& store, const Journal& journal,

@@ -12,26 +12,12 @@
 
 #include "base/lsn.h"
 #include "capture/journal.h"
+#include "capture/mirror_options.h"
 #include "capture/mirror_stream.h"
 #include "capture/progress.h"
 #include "pg/connection.h"
 
 namespace tidemark::capture {
-
-struct MirrorOptions {
-  std::string name;         // of the mirror
-  std::string source_dsn;
-  std::string store_dsn;
-  std::string publication = "tidemark";
-  std::string slot;         // tidemark_<mirror>
-  bool may_create_publication = true;
-  int copy_workers = 0;     // 0: one per core, at most 8
-  temporal::HistoryLimits history;
-};
-
-/// The slot's name for a mirror: `tidemark_` and the name in lower case, other characters than
-/// a-z, 0-9 and _ as _; cut to PostgreSQL's 63 bytes.
-std::string SlotNameFor(const std::string& mirror);
 
 class MirrorJob {
  public:
@@ -47,8 +33,6 @@ class MirrorJob {
   void RunOnce(std::stop_token stop);
   void FirstCopyOf(pg::Connection& store, const temporal::Lease& lease, const Journal& journal,
                    Progress& progress, std::stop_token stop);
-  void CompareSource(pg::Connection& source, const Journal& journal,
-                     const temporal::Resume& resume);
   void Follow(pg::Connection& store, const temporal::Lease& lease, const Journal& journal,
               const temporal::Resume& resume, Progress& progress, std::stop_token stop);
 

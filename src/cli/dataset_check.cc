@@ -41,8 +41,8 @@ bool CheckedDataset::Refused() const {
 
 std::vector<CheckedDataset> CheckDatasets(const Config& config, std::stop_token stop) {
   std::vector<CheckedDataset> checked;
-  if (config.datasets.empty()) return checked;
-  for (const auto& dataset : PlanDatasets(config, {})) {
+  for (const auto& [dataset, cadence] : PlanCadences(config)) {
+    if (dataset.mirror) continue;  // CheckMirrors
     checked.push_back({dataset.name, ProblemsOf(dataset, stop)});
   }
   return checked;

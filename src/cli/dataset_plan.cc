@@ -54,13 +54,53 @@ base::QualifiedName PlaceOf(const Dataset& dataset) {
   return {name.substr(0, dot), name.substr(dot + 1)};
 }
 
+const std::string& CadenceOf(const Config& config, const Dataset& dataset) {
+  return dataset.cadence.empty() ? config.cadence : dataset.cadence;
+}
+
+bool IsLive(const Config& config, const Dataset& dataset) {
+  return dataset.strategy == Strategy::kCdc && CadenceOf(config, dataset).empty();
+}
+
+base::QualifiedName RelationOf(const Dataset& dataset) {
+  const auto dot = dataset.relation.find('.');
+  return {dataset.relation.substr(0, dot), dataset.relation.substr(dot + 1)};
+}
+
+capture::MirrorOptions MirrorOf(const Config& config, const Mirror& mirror) {
+  return {.name = mirror.name,
+          .source_dsn = *config.FindSource(mirror.source)->dsn(),
+          .store_dsn = "",
+          .publication = mirror.publication,
+          .slot = mirror.slot,
+          .resync_on_gap = mirror.resync_on_gap};
+}
+
+capture::MirrorOptions MirrorOf(const Config& config, const Dataset& dataset) {
+  return {.name = dataset.name,
+          .source_dsn = *config.FindSource(dataset.source)->dsn(),
+          .store_dsn = "",
+          .publication = dataset.publication,
+          .slot = dataset.slot,
+          .only = capture::MirrorOptions::Only{.relation = RelationOf(dataset),
+                                               .in_store = PlaceOf(dataset)}};
+}
+
+capture::PlannedDataset Planned(capture::MirrorOptions mirror) {
+  return {.name = mirror.name,
+          .in_store = {},
+          .strategy = temporal::Strategy::kCdc,
+          .key = {},
+          .cursor = "",
+          .overlap = "",
+          .source = mirror.name,
+          .source_kind = "postgres",
+          .open = nullptr,
+          .mirror = std::move(mirror)};
+}
+
 capture::PlannedDataset Plan(const Config& config, const Dataset& dataset) {
-  if (dataset.strategy == Strategy::kCdc) {
-    throw Error(base::kFeatureNotSupported,
-                fmt::format("dataset \"{}\": strategy cdc is not available outside a mirror",
-                            dataset.name))
-        .Hint("Declare a mirror of the publication, or capture the relation as a snapshot.");
-  }
+  if (dataset.strategy == Strategy::kCdc) return Planned(MirrorOf(config, dataset));
   const Source& source = *config.FindSource(dataset.source);
   return {.name = dataset.name,
           .in_store = PlaceOf(dataset),
@@ -71,20 +111,31 @@ capture::PlannedDataset Plan(const Config& config, const Dataset& dataset) {
           .overlap = dataset.overlap,
           .source = source.name,
           .source_kind = KindOf(source),
-          .open = OpenerOf(source, dataset)};
+          .open = OpenerOf(source, dataset),
+          .mirror = std::nullopt};
 }
 
-const Dataset& Named(const Config& config, const std::string& name) {
+[[noreturn]] void RefuseLive(const std::string& name) {
+  throw Error(base::kFeatureNotSupported,
+              fmt::format("\"{}\" is followed live and cannot be captured by hand", name))
+      .Hint("Run \"tidemark follow\", or give it a \"cadence\".");
+}
+
+capture::PlannedDataset PlanNamed(const Config& config, const std::string& name) {
   std::vector<std::string> known;
   for (const auto& dataset : config.datasets) {
-    if (dataset.name == name) return dataset;
+    if (dataset.name == name) {
+      if (IsLive(config, dataset)) RefuseLive(name);
+      return Plan(config, dataset);
+    }
     known.push_back(dataset.name);
   }
   for (const auto& mirror : config.mirrors) {
-    if (mirror.name != name) continue;
-    throw Error(base::kFeatureNotSupported,
-                fmt::format("mirror \"{}\" is followed live and cannot be captured by hand", name))
-        .Hint("Run \"tidemark follow\".");
+    if (mirror.name == name) {
+      if (mirror.cadence.empty()) RefuseLive(name);
+      return Planned(MirrorOf(config, mirror));
+    }
+    known.push_back(mirror.name);
   }
   const auto meant = Nearest(name, known);
   throw Error(base::kConfigFileError,
@@ -95,16 +146,49 @@ const Dataset& Named(const Config& config, const std::string& name) {
 
 }  // namespace
 
+std::vector<std::pair<capture::PlannedDataset, std::string>> PlanCadences(const Config& config) {
+  std::vector<std::pair<capture::PlannedDataset, std::string>> plan;
+  for (const auto& mirror : config.mirrors) {
+    if (mirror.cadence.empty()) continue;
+    plan.emplace_back(Planned(MirrorOf(config, mirror)), mirror.cadence);
+  }
+  for (const auto& dataset : config.datasets) {
+    if (IsLive(config, dataset)) continue;
+    plan.emplace_back(Plan(config, dataset), CadenceOf(config, dataset));
+  }
+  return plan;
+}
+
+std::vector<capture::MirrorOptions> PlanMirrors(const Config& config) {
+  auto all = PlanLive(config, "");
+  for (auto& [dataset, cadence] : PlanCadences(config)) {
+    if (dataset.mirror) all.push_back(std::move(*dataset.mirror));
+  }
+  return all;
+}
+
+std::vector<capture::MirrorOptions> PlanLive(const Config& config, const std::string& store_dsn) {
+  std::vector<capture::MirrorOptions> live;
+  for (const auto& mirror : config.mirrors) {
+    if (mirror.cadence.empty()) live.push_back(MirrorOf(config, mirror));
+  }
+  for (const auto& dataset : config.datasets) {
+    if (IsLive(config, dataset)) live.push_back(MirrorOf(config, dataset));
+  }
+  for (auto& options : live) options.store_dsn = store_dsn;
+  return live;
+}
+
 std::vector<capture::PlannedDataset> PlanDatasets(const Config& config,
                                                   const std::vector<std::string>& names) {
   std::vector<capture::PlannedDataset> plan;
   if (names.empty()) {
-    for (const auto& dataset : config.datasets) plan.push_back(Plan(config, dataset));
+    for (auto& [dataset, cadence] : PlanCadences(config)) plan.push_back(std::move(dataset));
   }
   for (const auto& name : names) {
     const bool twice = std::any_of(plan.begin(), plan.end(),
                                    [&](const auto& planned) { return planned.name == name; });
-    if (!twice) plan.push_back(Plan(config, Named(config, name)));
+    if (!twice) plan.push_back(PlanNamed(config, name));
   }
   if (plan.empty()) {
     throw Error(base::kConfigFileError, "there is nothing to capture")

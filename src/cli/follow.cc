@@ -1,6 +1,6 @@
-// tidemark follow: the capturing half. Follows every mirror of the configuration and captures its
-// datasets on their cadence, until stopped. Besides it only `capture`, `check` and `verify` contact a
-// source.
+// tidemark follow: the capturing half. Follows every mirror of the configuration, captures its datasets
+// on their cadence and when an occurrence asks for it, and tells its webhooks what changed, until
+// stopped. Besides it only `capture`, `check` and `verify` contact a source.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -19,6 +19,7 @@
 #include "cli/command.h"
 #include "cli/dataset_plan.h"
 #include "cli/error_text.h"
+#include "http/webhook_delivery.h"
 #include "temporal/durability.h"
 #include "temporal/store.h"
 
@@ -30,7 +31,8 @@ using base::Error;
 
 constexpr auto kConnectLimit = std::chrono::seconds(30);
 
-/// Mirrors and cadences side by side, one thread each. The first that fails for good stops the others.
+/// Mirrors, cadences and webhooks side by side, one thread each. The first that fails for good stops
+/// the others.
 class CaptureThreads {
  public:
   explicit CaptureThreads(const std::stop_token& stop)
@@ -74,17 +76,17 @@ base::Timestamp Now() {
   return base::Timestamp::FromSystem(std::chrono::system_clock::now());
 }
 
-/// Those with a cadence, their own or the common one; of the others it is said that they have none.
+/// What is not followed live, with its cadence; of what has none it is said what captures it.
 std::vector<capture::CadencedDataset> CadencedDatasets(const Config& config) {
   std::vector<capture::CadencedDataset> cadenced;
-  for (const auto& dataset : config.datasets) {
-    const auto& cadence = dataset.cadence.empty() ? config.cadence : dataset.cadence;
-    if (cadence.empty()) {
-      spdlog::warn("dataset {} has no cadence: it is captured by hand only", dataset.name);
-      continue;
+  for (auto& [dataset, cadence] : PlanCadences(config)) {
+    cadenced.push_back({.dataset = std::move(dataset), .cadence = {}});
+    if (!cadence.empty()) {
+      cadenced.back().cadence = capture::Cadence::Parse(cadence);
+    } else {
+      spdlog::info("dataset {} has no cadence: it is captured by hand and by occurrences only",
+                   cadenced.back().dataset.name);
     }
-    cadenced.push_back({.dataset = PlanDatasets(config, {dataset.name}).front(),
-                        .cadence = capture::Cadence::Parse(cadence)});
   }
   return cadenced;
 }
@@ -92,10 +94,9 @@ std::vector<capture::CadencedDataset> CadencedDatasets(const Config& config) {
 ExitCode Follow(const Invocation& invocation) {
   const auto config = invocation.Configure();
   auto cadenced = CadencedDatasets(config);
-  if (config.mirrors.empty() && cadenced.empty()) {
+  if (config.mirrors.empty() && cadenced.empty() && config.webhooks.empty()) {
     throw Error(base::kConfigFileError, "there is nothing to follow")
-        .Hint("Name a PostgreSQL with --source, or declare a mirror, or a dataset with a cadence, "
-              "in tidemark.yaml.");
+        .Hint("Name a PostgreSQL with --source, or declare a mirror or a dataset in tidemark.yaml.");
   }
   const auto dsn = StoreDsn(config);
   {
@@ -103,21 +104,23 @@ ExitCode Follow(const Invocation& invocation) {
     temporal::RequireDurable(temporal::LoadDurability(store), config.allow_volatile_store);
   }
   CaptureThreads threads(invocation.stop);
-  for (const auto& mirror : config.mirrors) {
-    threads.Start(fmt::format("mirror \"{}\"", mirror.name),
-                  [options = capture::MirrorOptions{
-                       .name = mirror.name,
-                       .source_dsn = *config.FindSource(mirror.source)->dsn(),
-                       .store_dsn = dsn,
-                       .publication = mirror.publication,
-                       .slot = mirror.slot}](std::stop_token stop) {
-                    capture::MirrorJob(options).Run(stop);
-                  });
+  for (const auto& options : PlanLive(config, dsn)) {
+    threads.Start(fmt::format("mirror \"{}\"", options.name),
+                  [options](std::stop_token stop) { capture::MirrorJob(options).Run(stop); });
   }
   if (!cadenced.empty()) {
     threads.Start("datasets", [&dsn, &cadenced](std::stop_token stop) {
       capture::RunCadences({.store_dsn = dsn, .datasets = std::move(cadenced), .now = Now}, stop);
     });
+  }
+  for (const auto& webhook : config.webhooks) {
+    threads.Start(fmt::format("webhook \"{}\"", webhook.name),
+                  [options = http::WebhookOptions{.name = webhook.name,
+                                                  .store_dsn = dsn,
+                                                  .url = webhook.url,
+                                                  .keys = webhook.keys,
+                                                  .datasets = webhook.datasets}](
+                      std::stop_token stop) { http::DeliverWebhook(options, stop); });
   }
   const auto failure = threads.Join();
   if (!failure) return ExitCode::kDone;
@@ -131,7 +134,8 @@ ExitCode Follow(const Invocation& invocation) {
 void AddFollow(Program& program) {
   auto* command = program.app.add_subcommand(
       "follow",
-      "capture: copy mirrors once and follow them live, datasets on their cadence, until stopped");
+      "capture: copy mirrors once and follow them live, datasets on their cadence and by occurrences, "
+      "and tell webhooks, until stopped");
   AddStoreOptions(*command, program.invocation);
   AddSourceOption(*command, program.invocation);
   command->callback([&program] { program.chosen = Follow; });

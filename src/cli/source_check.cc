@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "capture/source_connection.h"
+#include "cli/dataset_plan.h"
 
 namespace tidemark::cli {
 
@@ -17,8 +18,9 @@ namespace {
 
 constexpr auto kConnectLimit = std::chrono::seconds(15);
 
-CheckedMirror CheckMirror(const Mirror& mirror, const std::string& dsn, pg::Connection* store,
+CheckedMirror CheckMirror(const capture::MirrorOptions& mirror, pg::Connection* store,
                           const std::stop_token& stop) {
+  const auto& dsn = mirror.source_dsn;
   auto plain = capture::OpenSource(dsn, Deadline::After(kConnectLimit), stop);
   // A replication connection proves a privilege; being refused one is a finding of preflight.
   std::optional<pg::Connection> replication;
@@ -27,11 +29,13 @@ CheckedMirror CheckMirror(const Mirror& mirror, const std::string& dsn, pg::Conn
   } catch (const base::Error&) {
     if (stop.stop_requested()) throw;
   }
-  return {mirror.name, source::Preflight(plain, {.publication = mirror.publication,
-                                                 .slot = mirror.slot,
-                                                 .store = store,
-                                                 .replication = replication ? &*replication
-                                                                            : nullptr})};
+  source::PreflightOptions options{.publication = mirror.publication,
+                                   .slot = mirror.slot,
+                                   .only = std::nullopt,
+                                   .store = store,
+                                   .replication = replication ? &*replication : nullptr};
+  if (mirror.only) options.only = mirror.only->relation;
+  return {mirror.name, source::Preflight(plain, options)};
 }
 
 const char* SeverityName(Severity severity) {
@@ -51,11 +55,11 @@ const char* SeverityName(Severity severity) {
 std::vector<CheckedMirror> CheckMirrors(const Config& config, pg::Connection* store,
                                         const std::stop_token& stop) {
   std::vector<CheckedMirror> checked;
-  for (const auto& mirror : config.mirrors) {
+  for (const auto& mirror : PlanMirrors(config)) {
     try {
-      checked.push_back(CheckMirror(mirror, *config.FindSource(mirror.source)->dsn(), store, stop));
+      checked.push_back(CheckMirror(mirror, store, stop));
     } catch (base::Error& error) {
-      error.AddContext(fmt::format("source \"{}\"", mirror.source));
+      error.AddContext(fmt::format("mirror \"{}\"", mirror.name));
       throw;
     }
   }

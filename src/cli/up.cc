@@ -17,14 +17,15 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/dataset_plan.h"
 #include "cli/first_copy.h"
 #include "cli/folder_lock.h"
 #include "cli/listen_address.h"
 #include "cli/psql_line.h"
+#include "cli/servers.h"
 #include "cli/source_check.h"
 #include "cli/stop_signals.h"
 #include "cli/supervised.h"
-#include "gateway/tls_identity.h"
 #include "temporal/durability.h"
 #include "temporal/embedded_store.h"
 #include "temporal/store.h"
@@ -45,10 +46,7 @@ constexpr auto kServeStopLimit = std::chrono::seconds(10);
 constexpr auto kFollowStopLimit = std::chrono::seconds(30);
 
 void RequireUsable(const Config& config) {
-  RequireSafeListen(config.gateway, "gateway");
-  if (const auto& listen = config.gateway; listen.HasTls()) {
-    gateway::TlsIdentity::Load({listen.tls_certificate_file, listen.tls_key_file});
-  }
+  RequireServable(config);
   if (config.mirrors.empty()) {
     throw Error(base::kConfigFileError, "there is nothing to mirror")
         .Hint("Name a PostgreSQL with --source, or declare a mirror in tidemark.yaml.");
@@ -85,14 +83,14 @@ bool HasTerminal() {
   return terminal >= 0;
 }
 
-/// The port must be free. In a folder that was used before, the gateway of a tidemark that was
+/// The ports must be free. In a folder that was used before, the servers of a tidemark that was
 /// killed just now may still be leaving.
-void AwaitFreePort(const Config& config, const StoreLayout& layout, const std::stop_token& stop) {
+void AwaitFreePorts(const Config& config, const StoreLayout& layout, const std::stop_token& stop) {
   const bool used_before = std::filesystem::exists(layout.folder / "lock");
   const auto patience = Deadline::After(used_before ? kPortPatience : std::chrono::seconds(0));
   for (;;) {
     try {
-      return RequireFreePort(config.gateway, "gateway");
+      return RequireFreePorts(config);
     } catch (const Error& error) {
       if (error.state() != base::kObjectInUse || patience.passed() || stop.stop_requested()) throw;
     }
@@ -153,6 +151,8 @@ std::vector<std::string> ChildEnvironment(const Invocation& invocation, const Co
   }
   variables["TIDEMARK_DATA"] = layout.folder.string();
   variables["TIDEMARK_PORT"] = std::to_string(config.gateway.port);
+  variables["TIDEMARK_HTTP_PORT"] = std::to_string(config.http.port);
+  if (invocation.no_http) variables["TIDEMARK_NO_HTTP"] = "true";
   variables["TIDEMARK_STORE"] = config.store_dsn.value_or("embedded");
   if (!invocation.config_file.empty()) variables["TIDEMARK_CONFIG"] = invocation.config_file;
   if (!invocation.source.empty()) variables["TIDEMARK_SOURCE"] = invocation.source;
@@ -167,7 +167,7 @@ ExitCode Watch(const Invocation& invocation, const Config& config, const StoreLa
   const auto environment = ChildEnvironment(invocation, config, layout);
   Supervised serve("serve", {}, environment);
   Supervised follow("follow", {}, environment);
-  FirstCopy first_copy(dsn, config.mirrors.size());
+  FirstCopy first_copy(dsn, PlanLive(config, "").size());
   std::optional<Hangups> hangups;
   if (!HasTerminal()) hangups.emplace(*invocation.signals);
   bool readable = false;
@@ -195,6 +195,10 @@ ExitCode Watch(const Invocation& invocation, const Config& config, const StoreLa
         readable = true;
         fmt::print("the mirror is readable: {}\n{}\n", first_copy.summary(),
                    PsqlLine(config.gateway, layout.reader_passfile, "reader", database));
+        // Port 0 is any free one: serve says in the log which one it has.
+        if (!config.http_serving.off && config.http.port != 0) {
+          fmt::print("{}/v1/status\n", HttpUrl(config.http));
+        }
         std::fflush(stdout);
       }
     }
@@ -228,7 +232,7 @@ ExitCode Up(const Invocation& invocation) {
   RequireUsable(config);
   const StoreLayout layout(config.data);
   FolderLock::RequireFree(layout.folder);
-  AwaitFreePort(config, layout, invocation.stop);
+  AwaitFreePorts(config, layout, invocation.stop);
   const auto checked = CheckSources(config, layout, invocation.stop);
   if (AnyRefused(checked)) {
     fmt::print(stderr, "{}tidemark: error: refused by preflight; nothing was created\n",
@@ -250,7 +254,7 @@ ExitCode Up(const Invocation& invocation) {
 
 void AddUp(Program& program) {
   auto* command = program.app.add_subcommand(
-      "up", "store, live mirror and gateway in one, in the foreground");
+      "up", "store, live mirror, gateway and http in one, in the foreground");
   AddStoreOptions(*command, program.invocation);
   AddSourceOption(*command, program.invocation);
   AddPortOptions(*command, program.invocation);

@@ -57,12 +57,25 @@ void WriteImage(std::string& out, const Image& image, size_t columns, std::strin
 
 Applier::Applier(pg::Connection& store, HistoryLimits limits)
     : store_(&store), partitions_(store, limits) {
+  PreparePlanner();
+  store_->Execute("SET temp_buffers = '32MB'");
+}
+
+void Applier::PreparePlanner() {
   // Batches are joined to big tables by key or ctid: nested loops over an index, whatever the
   // statistics of a temporary table say.
   store_->Execute(R"sql(
 SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_seqscan = off;
 SET enable_bitmapscan = off; SET enable_material = off; SET jit = off;
-SET plan_cache_mode = force_generic_plan; SET temp_buffers = '32MB'
+SET plan_cache_mode = force_generic_plan
+)sql");
+}
+
+void Applier::RestorePlanner() {
+  store_->Execute(R"sql(
+RESET enable_hashjoin; RESET enable_mergejoin; RESET enable_seqscan;
+RESET enable_bitmapscan; RESET enable_material; RESET jit;
+RESET plan_cache_mode
 )sql");
 }
 
@@ -281,6 +294,13 @@ void Applier::Apply(Transition& transition) {
   }
   base::KillPoint("apply.done");
   transition.Clear();
+}
+
+void Applier::Forget(const Dataset& d) {
+  statements_.erase(d.id);
+  filled_.erase(d.id);
+  store_->Execute(fmt::format(
+      "DROP TABLE IF EXISTS pg_temp.stage_{0}, pg_temp.found_{0}, pg_temp.versions_{0}", d.id));
 }
 
 int64_t Applier::Truncate(const Dataset& d, int64_t tx) {

@@ -22,6 +22,14 @@ class Applier {
   /// Borrows the connection and sets the planner up for keyed batches; use it for nothing else.
   Applier(pg::Connection& store, HistoryLimits limits);
 
+  /// Gives the session's planner back as it was: for the rest of a transaction that others share.
+  void RestorePlanner();
+  /// The opposite: keyed batches again.
+  void PreparePlanner();
+
+  /// Rows have gone to the dataset's history by another way.
+  void CountHistory(const Dataset& dataset, int64_t rows) { partitions_.Count(dataset, rows); }
+
   /// A new transaction has begun on the connection: its temporary tables are empty.
   void BeginTransaction() { filled_.clear(); }
 
@@ -32,6 +40,10 @@ class Applier {
   /// Closes all current rows at `tx`. Pending changes of the dataset must have been applied.
   /// Returns how many rows there were.
   int64_t Truncate(const Dataset& dataset, int64_t tx);
+
+  /// The dataset's columns or key have changed, inside this transaction: what was prepared for it
+  /// is made anew. Its pending changes must have been applied.
+  void Forget(const Dataset& dataset);
 
   /// Between transactions: closes the dataset's history partition if it is full. `tx_next` is the
   /// first tx that has not been written yet.

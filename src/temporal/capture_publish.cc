@@ -14,16 +14,38 @@ FROM tidemark.publish_member(
   $14::jsonb) AS m
 )sql";
 
+constexpr const char* kJournal = R"sql(
+SELECT tidemark.publish_journal(
+  $1::bigint, $2::timestamptz, $3::integer, $4::bigint, $5::pg_lsn, $6::pg_lsn, $7::timestamptz,
+  $8::tidemark.member[], $9::tidemark.member[])
+)sql";
+
+void PublishJournal(pg::Connection& store, const Basis& basis, const CapturedJournal& journal) {
+  store.Execute("SELECT tidemark.check_lease($1, $2::bigint)",
+                {journal.lease->name(), std::to_string(journal.lease->fence())});
+  if (!journal.commits.empty()) StoreCommits(store, journal.journal, journal.commits);
+  std::vector<Member> unchanged;
+  for (const int dataset : journal.unchanged) unchanged.push_back({dataset, 0, 0, 0});
+  store.ExecutePrepared(
+      kJournal,
+      {std::to_string(basis.number), basis.system_time, std::to_string(journal.journal),
+       std::to_string(journal.tx_last), journal.position.ToString(), journal.received.ToString(),
+       journal.received_time.ToString(),
+       MembersText(journal.members, journal.extracted_from, journal.extracted_to),
+       MembersText(unchanged, journal.extracted_from, journal.extracted_to)});
+}
+
 }  // namespace
 
 Basis PublishCapture(pg::Transaction tx, const Lease& lease, int64_t capture,
-                     std::vector<CapturedMember>& members) {
+                     CaptureContents& contents) {
   pg::Connection& store = tx.connection();
   const auto begun = store.Execute(
       "SELECT basis_number, basis_time FROM tidemark.begin_publish($1, $2::bigint, $3::bigint)",
       {lease.name(), std::to_string(lease.fence()), std::to_string(capture)});
   Basis basis{begun.int64(0, 0), begun.str(0, 1)};
-  for (auto& member : members) {
+  for (const auto& journal : contents.journals) PublishJournal(store, basis, journal);
+  for (auto& member : contents.datasets) {
     const auto& t = member.transition;
     const auto published = store.ExecutePrepared(
         kMember,

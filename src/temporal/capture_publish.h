@@ -30,10 +30,30 @@ struct CapturedMember {
   int64_t live_rows = 0;                 // set by PublishCapture
 };
 
-/// Writes the basis into `tx` and commits it. Throws 55000 when the lease was taken over, 08007 when
-/// the outcome is unknown: then FindCaptureBasis on a new connection tells.
+/// A mirror whose slot was drained, or that was copied for the first time.
+struct CapturedJournal {
+  int journal = 0;
+  const Lease* lease = nullptr;         // the mirror's own; outlives the publish
+  std::optional<int64_t> capture;       // of a first copy, which ends with this publish
+  std::vector<UpstreamCommit> commits;  // those that are not stored yet, in order
+  int64_t tx_last = 0;
+  base::Lsn position, received;         // the newest commit's end; nothing up to here is missing
+  base::Timestamp received_time;
+  std::vector<Member> members;          // what has changed
+  std::vector<int> unchanged;           // datasets whose versions are admitted again
+  base::Timestamp extracted_from, extracted_to;
+};
+
+struct CaptureContents {
+  std::vector<CapturedMember> datasets;
+  std::vector<CapturedJournal> journals;
+  bool empty() const { return datasets.empty() && journals.empty(); }
+};
+
+/// Writes the basis into `tx` and commits it. Throws 55000 when the lease, or that of a
+/// mirror in it, was taken over, 08007 when the outcome is unknown: then FindCaptureBasis on a new connection tells.
 Basis PublishCapture(pg::Transaction tx, const Lease& lease, int64_t capture,
-                     std::vector<CapturedMember>& members);
+                     CaptureContents& contents);
 
 /// The basis of a capture, once whatever publish was under way has ended.
 std::optional<Basis> FindCaptureBasis(pg::Connection& store, int64_t capture);

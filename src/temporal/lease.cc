@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "base/log.h"
 #include "pg/wait.h"
 
@@ -21,6 +22,11 @@ std::string Holder() {
 }  // namespace
 
 Lease Lease::Take(pg::Connection& store, const std::string& name, std::stop_token stop) {
+  return TakeBefore(store, name, base::Deadline::Never(), stop);
+}
+
+Lease Lease::TakeBefore(pg::Connection& store, const std::string& name, base::Deadline deadline,
+                        std::stop_token stop) {
   const auto key = "pg_catalog.hashtextextended('tidemark lease ' || $1, 0)";
   pg::Bell bell;
   for (bool told = false;;) {
@@ -34,7 +40,12 @@ Lease Lease::Take(pg::Connection& store, const std::string& name, std::stop_toke
                    holder.rows() == 1 ? holder.str(0, 0) : "another process");
       told = true;
     }
-    bell.Wait(-1, false, base::Deadline::After(kRetryInterval), stop);
+    if (deadline.passed()) {
+      throw base::Error(base::kObjectInUse,
+                        fmt::format("another process is capturing \"{}\"", name))
+          .Hint("Stop it, or let it do this capture.");
+    }
+    bell.Wait(-1, false, deadline.Min(base::Deadline::After(kRetryInterval)), stop);
   }
   const auto fence = store.Value(
       R"sql(

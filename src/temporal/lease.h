@@ -17,6 +17,9 @@ class Lease {
   /// Takes the lease on this connection, which must stay open as long as it is held. Waits for the
   /// holder; logs whom it waits for. Throws 57014 on stop.
   static Lease Take(pg::Connection& store, const std::string& name, std::stop_token stop);
+  /// The same, but throws 55006 when the holder has not let go by the deadline.
+  static Lease TakeBefore(pg::Connection& store, const std::string& name, base::Deadline deadline,
+                          std::stop_token stop);
 
   const std::string& name() const { return name_; }
   int64_t fence() const { return fence_; }

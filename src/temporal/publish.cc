@@ -17,16 +17,18 @@ void WriteInt32(wire::CopyBinaryWriter& writer, uint32_t value) {
   writer.WriteField(std::string_view(bytes, sizeof bytes));
 }
 
-void CopyCommits(pg::Connection& store, const NewBasis& basis_to_be) {
+}  // namespace
+
+void StoreCommits(pg::Connection& store, int journal, const std::vector<UpstreamCommit>& commits) {
   pg::CopyIn copy(store,
                   "COPY tidemark.tx (journal, xid, tx, end_lsn, source_time, commit_time, origin) "
                   "FROM STDIN (FORMAT binary)");
   std::string buffer;
   wire::CopyBinaryWriter writer(buffer);
   writer.WriteHeader();
-  for (const auto& commit : basis_to_be.commits) {
+  for (const auto& commit : commits) {
     writer.WriteRow(7);
-    WriteInt32(writer, static_cast<uint32_t>(basis_to_be.journal));
+    WriteInt32(writer, static_cast<uint32_t>(journal));
     if (commit.xid == 0) {
       writer.WriteNull();
     } else {
@@ -55,16 +57,18 @@ void CopyCommits(pg::Connection& store, const NewBasis& basis_to_be) {
   copy.Finish();
 }
 
-std::string MembersText(const NewBasis& basis_to_be) {
+std::string MembersText(const std::vector<Member>& members, base::Timestamp extracted_from,
+                        base::Timestamp extracted_to) {
   std::string text = "{";
-  for (const auto& m : basis_to_be.members) {
+  for (const auto& m : members) {
     text += fmt::format("{}\"({},{},{},{},\\\"{}\\\",\\\"{}\\\")\"", text.size() > 1 ? "," : "",
                         m.dataset, m.puts, m.deletions, m.rows_added,
-                        basis_to_be.extracted_from.ToString(),
-                        basis_to_be.extracted_to.ToString());
+                        extracted_from.ToString(), extracted_to.ToString());
   }
   return text + "}";
 }
+
+namespace {
 
 constexpr const char* kPublish = R"sql(
 SELECT basis_number, basis_time
@@ -77,13 +81,14 @@ FROM tidemark.publish($1::integer, $2, $3::bigint, $4::bigint, $5::bigint, $6::p
 Basis Publish(pg::Transaction tx, const Lease& lease, const NewBasis& basis_to_be) {
   pg::Connection& store = tx.connection();
   const auto& last = basis_to_be.commits.back();
-  CopyCommits(store, basis_to_be);
+  StoreCommits(store, basis_to_be.journal, basis_to_be.commits);
   const auto published = store.ExecutePrepared(
       kPublish,
       {std::to_string(basis_to_be.journal), lease.name(), std::to_string(lease.fence()),
        basis_to_be.capture ? pg::Parameter(std::to_string(*basis_to_be.capture)) : std::nullopt,
        std::to_string(last.tx), last.end_lsn.ToString(), basis_to_be.received.ToString(),
-       basis_to_be.received_time.ToString(), MembersText(basis_to_be)});
+       basis_to_be.received_time.ToString(),
+       MembersText(basis_to_be.members, basis_to_be.extracted_from, basis_to_be.extracted_to)});
   Basis basis{published.int64(0, 0), published.str(0, 1)};
   base::KillPoint("publish.before_commit");
   std::move(tx).Commit();

@@ -57,6 +57,12 @@ struct Resume {
 /// 08007 when the outcome is unknown: then LoadResume on a new connection tells.
 Basis Publish(pg::Transaction tx, const Lease& lease, const NewBasis& basis_to_be);
 
+/// The rows of tidemark.tx, in the caller's transaction: Publish does it by itself.
+void StoreCommits(pg::Connection& store, int journal, const std::vector<UpstreamCommit>& commits);
+/// The members as the text of a tidemark.member[].
+std::string MembersText(const std::vector<Member>& members, base::Timestamp extracted_from,
+                        base::Timestamp extracted_to);
+
 /// Nothing up to `received` is missing: an idle stream's keep-alive.
 void StoreReceived(pg::Connection& store, const Lease& lease, int journal, base::Lsn received,
                    base::Timestamp received_time);

@@ -48,7 +48,8 @@ class CaptureFixture : public ::testing::Test {
                                                        .relation = "public." + relation,
                                                        .snapshot = ""}] {
               return source::OpenPostgresRelation(options);
-            }};
+            },
+            .mirror = std::nullopt};
   }
   capture::PlannedDataset ByCursor(const std::string& relation, const std::string& cursor,
                                    std::vector<std::string> key = {"id"}) const {

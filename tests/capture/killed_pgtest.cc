@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "base/child_process.h"
+#include "source/postgres/slot.h"
 #include "tests/capture/capture_fixture.h"
 
 extern char** environ;
@@ -28,9 +29,9 @@ class KilledCapture : public CaptureFixture {
   }
 
   ChildProcess Start(const std::string& kill_point = "") {
-    ChildProcess::Options options{
-        .command = {CAPTURER_BINARY, source_dsn_, store_dsn_, "a", "b", "log:id"},
-        .dies_with_parent = true};
+    ChildProcess::Options options{.command = {CAPTURER_BINARY, source_dsn_, store_dsn_},
+                                  .dies_with_parent = true};
+    options.command.insert(options.command.end(), members_.begin(), members_.end());
     for (char** variable = environ; *variable != nullptr; ++variable) {
       options.environment.emplace_back(*variable);
     }
@@ -62,6 +63,22 @@ class KilledCapture : public CaptureFixture {
                 "SELECT 'b', count(*), sum(n) FROM public.b UNION ALL "
                 "SELECT 'log', count(*), sum(n) FROM public.log ORDER BY 1");
   }
+
+  std::vector<std::string> members_ = {"a", "b", "log:id"};
+};
+
+/// Table b comes through a slot that is drained.
+class KilledDrain : public KilledCapture {
+ protected:
+  void SetUp() override {
+    KilledCapture::SetUp();
+    source_->Execute("CREATE PUBLICATION b FOR TABLE b");
+    slot_ = "killed_" + source_->Value("SELECT current_database()");
+    members_ = {"a", "@b/" + slot_, "log:id"};
+  }
+  void TearDown() override { source::DropSlot(*source_, slot_, Deadline::After(20s)); }
+
+  std::string slot_;
 };
 
 TEST_F(KilledCapture, InTheFirstCaptureLeavesNothingVisibleAndNothingBehind) {
@@ -139,6 +156,49 @@ TEST_F(KilledCapture, FrozenAndReplacedItPublishesNothingOfItsOwn) {
             "0");
   ExpectNothingLeftBehind();
   ExpectChainsHold();
+}
+
+TEST_F(KilledDrain, InTheFirstCaptureLeavesNothingVisibleAndNothingBehind) {
+  for (const char* point :
+       {"copy.before_slot", "copy.slot_created", "copy.prepared", "copy.rows", "copy.copied",
+        "copy.before_attach", "stage.done:2", "capture.member_read:2", "capture.member_done",
+        "capture.member_done:3", "publish.before_commit"}) {
+    ASSERT_TRUE(Killed(point)) << point;
+    EXPECT_EQ(Value("SELECT count(*) FROM tidemark.basis"), "0") << point;
+    EXPECT_EQ(Value("SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace"),
+              "0")
+        << point;
+  }
+  ExpectWhole();
+  EXPECT_EQ(Value("SELECT count(*) FROM tidemark.basis"), "1");
+}
+
+TEST_F(KilledDrain, LaterLeavesThePreviousBasisVisibleAndLosesNoCommit) {
+  ExpectWhole();
+  int round = 0;
+  for (const char* point : {"drain.applied", "capture.member_done", "capture.member_done:3",
+                            "apply.done:2", "publish.before_commit"}) {
+    const auto before = State();
+    const auto bases = Value("SELECT count(*) FROM tidemark.basis");
+    Change(++round);
+    ASSERT_TRUE(Killed(point)) << point;
+    EXPECT_EQ(State(), before) << point;
+    EXPECT_EQ(Value("SELECT count(*) FROM tidemark.basis"), bases) << point;
+  }
+  ExpectWhole();
+  // Each of the five transactions that changed b is there, once.
+  EXPECT_EQ(Value("SELECT count(*) FROM tidemark.tx t JOIN tidemark.journal j ON j.id = t.journal "
+                  "WHERE j.name = 'shop'"),
+            "6");
+}
+
+TEST_F(KilledDrain, AfterTheCommitNothingIsAppliedTwice) {
+  ExpectWhole();
+  Change(1);
+  ASSERT_TRUE(Killed("publish.after_commit"));
+  const auto versions = Value("SELECT count(*) FROM public_history.b");
+  ExpectWhole();
+  EXPECT_EQ(Value("SELECT count(*) FROM public_history.b"), versions);
 }
 
 }  // namespace

@@ -1,0 +1,184 @@
+#include "capture/mirror_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "capture/source_connection.h"
+#include "source/postgres/publication.h"
+#include "source/postgres/slot.h"
+
+namespace tidemark::capture {
+
+using base::Deadline;
+using base::Error;
+
+namespace {
+
+constexpr std::chrono::seconds kConnectMax{30};
+constexpr std::chrono::minutes kSlotMax{60};  // for transactions older than the slot
+
+std::vector<Complaint> Standing(const source::PreflightReport& report) {
+  std::vector<Complaint> complaints;
+  for (const auto& problem : report.problems) {
+    complaints.push_back({problem.state.str(), problem.what, "", problem.fix, problem.table,
+                          problem.severity == source::Severity::kNote});
+  }
+  return complaints;
+}
+
+// Why the slot has not everything after the resume position; nullopt when it has.
+std::optional<Error> GapOf(const std::optional<source::SlotState>& slot, const Journal& journal,
+                           const temporal::Resume& resume) {
+  if (!slot) {
+    return Error(base::kUndefinedObject,
+                 fmt::format("replication slot \"{}\" does not exist any more", journal.slot));
+  }
+  if (slot->lost()) {
+    return Error(base::kNotInPrerequisiteState,
+                 fmt::format("replication slot \"{}\" has lost write-ahead log that the mirror "
+                             "still needs",
+                             journal.slot));
+  }
+  if (slot->confirmed_flush_lsn > resume.received) {
+    return Error(base::kNotInPrerequisiteState,
+                 fmt::format("replication slot \"{}\" was advanced to {} by somebody else, but the "
+                             "store has received only up to {}",
+                             journal.slot, slot->confirmed_flush_lsn.ToString(),
+                             resume.received.ToString()));
+  }
+  return std::nullopt;
+}
+
+/// Whether every table that is mirrored is to be read whole anyway.
+bool AllAsked(pg::Connection& store, int journal) {
+  return store.Value(
+             R"sql(
+SELECT NOT EXISTS (
+  SELECT FROM tidemark.dataset d
+  WHERE d.journal = $1 AND d.tx_first IS NOT NULL AND d.tx_dropped IS NULL AND NOT EXISTS (
+    SELECT FROM tidemark.resync r WHERE r.dataset = d.id AND r.ended_at IS NULL))
+)sql",
+             {std::to_string(journal)}) == "t";
+}
+
+void AskForAll(pg::Connection& store, int journal, const std::string& reason) {
+  store.Execute(
+      "SELECT tidemark.request_resync(d.id, $2) FROM tidemark.dataset d "
+      "WHERE d.journal = $1 AND d.tx_first IS NOT NULL AND d.tx_dropped IS NULL",
+      {std::to_string(journal), reason});
+}
+
+}  // namespace
+
+Complaint ComplaintOf(const Error& error) {
+  std::string detail = error.detail();
+  for (const auto& line : error.context()) detail += (detail.empty() ? "" : " ") + line;
+  return {error.state().str(), error.message(), detail, error.hint(), "", false};
+}
+
+source::PreflightReport InspectSource(pg::Connection& store, const MirrorOptions& options,
+                                      Progress& progress, std::stop_token stop) {
+  auto source = OpenSource(options.source_dsn, Deadline::After(kConnectMax), stop);
+  auto replication = OpenReplication(options.source_dsn, Deadline::After(kConnectMax), stop);
+  source::PreflightOptions inspected{.publication = options.publication,
+                                     .slot = options.slot,
+                                     .may_create_publication = options.may_create_publication,
+                                     .only = std::nullopt,
+                                     .store = &store,
+                                     .replication = &replication};
+  if (options.only) inspected.only = options.only->relation;
+  auto report = source::Preflight(source, inspected);
+  progress.SetStanding(Standing(report));
+  return report;
+}
+
+std::optional<Error> RefusalOf(const source::PreflightReport& report) {
+  for (const auto& problem : report.problems) {
+    if (problem.severity != source::Severity::kRefusesAll) continue;
+    return Error(problem.state, problem.what).Hint(problem.fix);
+  }
+  return std::nullopt;
+}
+
+void AdoptSource(pg::Connection& store, const MirrorOptions& options, const Journal& journal,
+                 const source::PreflightReport& report, std::stop_token stop) {
+  if (!report.publication.exists) {
+    auto source = OpenSource(options.source_dsn, Deadline::After(kConnectMax), stop);
+    std::vector<pg::Relation> relations;
+    for (const auto& table : report.tables) relations.push_back(table.relation);
+    source::CreatePublication(source, options.publication, relations);
+    spdlog::info("created publication {} with {} tables", options.publication, relations.size());
+  }
+  StoreSourceIdentity(store, journal, report.server);
+}
+
+pg::Connection OpenSameSource(const MirrorOptions& options, const Journal& journal,
+                              std::stop_token stop) {
+  auto replication = OpenReplication(options.source_dsn, Deadline::After(kConnectMax), stop);
+  const auto identity = replication.Execute("IDENTIFY_SYSTEM");
+  if (identity.str(0, 0) != journal.system_identifier) {
+    throw Error(base::kNotInPrerequisiteState,
+                fmt::format("the source is another server than the one that was mirrored: "
+                            "system identifier {} instead of {}",
+                            identity.text(0, 0), journal.system_identifier))
+        .Hint("Point the mirror at its own source, or mirror the new one into a new data "
+              "directory.");
+  }
+  return OpenSource(options.source_dsn, Deadline::After(kConnectMax), stop);
+}
+
+base::Lsn PrepareSlot(pg::Connection& source, pg::Connection& store, const MirrorOptions& options,
+                      const Journal& journal, const temporal::Resume& resume,
+                      std::stop_token stop) {
+  auto slot = source::InspectSlot(source, journal.slot);
+  bool all_asked = AllAsked(store, journal.id);
+  if (const auto gap = GapOf(slot, journal, resume); gap && !all_asked) {
+    if (!options.resync_on_gap) {
+      throw Error(*gap)
+          .Detail("Changes since the newest published commit cannot be fetched.")
+          .Hint("Run \"tidemark resync\": every table is then read whole again, and its history is "
+                "kept.");
+    }
+    spdlog::warn("{}: every table will be read whole again", gap->message());
+    AskForAll(store, journal.id, gap->message());
+    all_asked = true;
+  }
+  if (slot && slot->lost()) {
+    source::DropSlot(source, journal.slot, Deadline::After(kConnectMax));
+    slot.reset();
+  }
+  if (!slot) {
+    auto replication = OpenReplication(options.source_dsn, Deadline::After(kConnectMax), stop);
+    const auto made = source::CreateSlot(
+        replication, source,
+        {.name = journal.slot,
+         .deadline = Deadline::After(kSlotMax),
+         .stop = stop,
+         .on_wait = [](const std::vector<source::SlotBlocker>& blockers) {
+           for (const auto& blocker : blockers) spdlog::info("{}", blocker.Describe());
+         }});
+    spdlog::info("made replication slot {} anew, at {}", journal.slot,
+                 made.consistent_point.ToString());
+    return std::max(resume.received, made.consistent_point);
+  }
+  return all_asked ? std::max(resume.received, slot->confirmed_flush_lsn) : resume.received;
+}
+
+FollowedTables LoadFollowedTables(pg::Connection& store, pg::Connection& source, int journal) {
+  FollowedTables followed{.datasets = temporal::LoadDatasets(store, journal), .types = {}};
+  std::vector<pg::Oid> type_oids;
+  for (const auto& dataset : followed.datasets) {
+    for (const auto& column : dataset.columns) type_oids.push_back(column.source_type);
+  }
+  followed.types = temporal::EnsureTypes(store, pg::LoadTypes(source, type_oids));
+  for (auto& dataset : followed.datasets) {
+    for (auto& column : dataset.columns) {
+      column.binary = followed.types.At(column.source_type).binary;
+    }
+  }
+  return followed;
+}
+
+}  // namespace tidemark::capture
