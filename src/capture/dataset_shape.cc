@@ -16,6 +16,7 @@ temporal::Dataset ShapeDataset(const source::PublishedTable& published,
     if (!carried) continue;
     const auto& type = types.At(column.type);
     dataset.columns.push_back({.number = column.number,
+                               .source_number = column.number,
                                .name = column.name,
                                .source_type = column.type,
                                .type_modifier = column.modifier,

@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "base/log.h"
-#include "capture/dataset_shape.h"
+#include "capture/mirrored_table.h"
 
 namespace tidemark::capture {
 
@@ -31,29 +32,16 @@ Timestamp Now() { return Timestamp::FromSystem(std::chrono::system_clock::now())
 
 }  // namespace
 
-// One mirrored table as the stream sees it.
-struct MirrorStream::Table {
-  Table(const temporal::Dataset& d, temporal::Translations translations)
-      : dataset(&d), transition(d, std::move(translations)) {}
-  const temporal::Dataset* dataset;
-  temporal::Transition transition;
-  bool announced = false;  // its Relation message has been seen and fits
-  // Of the batch, already applied parts included.
-  int64_t puts = 0, deletions = 0, rows_added = 0;
-  bool changed = false;
-};
-
 MirrorStream::MirrorStream(pg::Connection& store, const temporal::Lease& lease,
                            const Journal& journal, const temporal::Resume& resume,
-                           std::vector<temporal::Dataset> datasets,
-                           const temporal::TypeMap& types, Progress& progress,
-                           StreamLimits limits)
+                           FollowedTables tables, Progress& progress,
+                           const MirrorOptions& options, StreamLimits limits)
     : store_(&store),
       lease_(&lease),
       journal_(&journal),
       progress_(&progress),
       limits_(limits),
-      datasets_(std::move(datasets)),
+      options_(options),
       applier_(store, limits.history),
       tx_(resume.tx_last + 1),
       stored_(resume.lsn),
@@ -61,10 +49,13 @@ MirrorStream::MirrorStream(pg::Connection& store, const temporal::Lease& lease,
       newest_received_(resume.received),
       received_time_(resume.received_time),
       last_source_time_(resume.received_time) {
-  for (const auto& dataset : datasets_) {
+  const auto types = std::make_shared<const temporal::TypeMap>(std::move(tables.types));
+  for (auto& dataset : tables.datasets) {
     if (!dataset.attached) continue;
-    tables_.emplace(dataset.source_oid,
-                    std::make_unique<Table>(dataset, TranslationsOf(dataset, types)));
+    auto table = std::make_unique<Table>();
+    const auto oid = dataset.source_oid;
+    table->Keep(std::move(dataset), types);
+    tables_.emplace(oid, std::move(table));
   }
 }
 
@@ -72,14 +63,88 @@ MirrorStream::~MirrorStream() = default;
 
 void MirrorStream::Run(source::ChangeStream& stream, std::stop_token stop) {
   stream_ = &stream;
+  Begin(LookAtSource(Source(), Side(), journal_->publication, journal_->id));
+  SourceWatch watch(options_, journal_->id);
   for (;;) {
     const auto chunk = stream.Next(Deadline::After(kIdleWait), stop);
     if (chunk) Take(*chunk);
     progress_->SetSource(stream.source_lsn());
-    if (!in_transaction_ && !commits_.empty() && stream.Paused()) PublishPending();
-    if (chunk && chunk->keepalive && !in_transaction_ && commits_.empty()) {
-      OnKeepalive(*chunk->keepalive);
+    if (in_transaction_) continue;
+    if (!commits_.empty() && stream.Paused()) PublishPending();
+    if (chunk && chunk->keepalive && commits_.empty()) OnKeepalive(*chunk->keepalive);
+    if (!view_) view_ = watch.Take();
+    if (view_ && commits_.empty() && ReceivedEnd() >= view_->seen_at) {
+      if (view_->began > newest_sync_) OnView(*view_);  // else it says what has been done already
+      view_.reset();
     }
+    if (AnyWaiting()) FinishSyncs();
+  }
+}
+
+temporal::CapturedJournal MirrorStream::Drain(source::ChangeStream& stream, Lsn target,
+                                              std::stop_token stop) {
+  stream_ = &stream;
+  draining_ = true;
+  applier_.BeginTransaction();
+  const Timestamp began = Now();
+  const auto view = LookAtSource(Source(), Side(), journal_->publication, journal_->id);
+  Begin(view);
+  bool looked = false;
+  // Commits come in order: one that ends beyond the target is preceded by all that are before it.
+  for (;;) {
+    const bool reached = !in_transaction_ && ReceivedEnd() >= target;
+    if (reached && !looked) {
+      OnView(view);
+      looked = true;
+    }
+    if (reached && AnyWaiting()) FinishSyncs();
+    if (reached && !AnyWaiting()) break;
+    const auto chunk = stream.Next(Deadline::After(kIdleWait), stop);
+    progress_->SetSource(stream.source_lsn());
+    if (!chunk) continue;
+    Take(*chunk);
+    if (chunk->keepalive && !in_transaction_) NoteReceipt(*chunk->keepalive);
+  }
+  ApplyPending();
+  applier_.RestorePlanner();
+  temporal::CapturedJournal drained{.journal = journal_->id,
+                                    .lease = lease_,
+                                    .capture = std::nullopt,
+                                    .commits = std::move(commits_),
+                                    .tx_last = tx_ - 1,
+                                    .position = stored_,
+                                    .received = received_,
+                                    .received_time = last_source_time_,
+                                    .members = TakeMembers(),
+                                    .unchanged = {},
+                                    .extracted_from = began,
+                                    .extracted_to = Now()};
+  commits_.clear();
+  if (!drained.commits.empty()) drained.position = drained.commits.back().end_lsn;
+  drained.received = std::max(received_, drained.position);
+  for (const auto& [oid, table] : tables_) {
+    if (!table->dataset) continue;
+    const int id = table->dataset->id;
+    const bool changed = std::ranges::any_of(
+        drained.members, [&](const auto& member) { return member.dataset == id; });
+    if (changed) {
+      drained_.insert(id);
+    } else {
+      drained.unchanged.push_back(id);
+    }
+  }
+  received_ = drained.received;
+  stored_ = drained.position;
+  return drained;
+}
+
+void MirrorStream::Settle(source::ChangeStream& stream) {
+  stream.Acknowledge(received_);
+  for (auto& [oid, table] : tables_) {
+    if (!table->dataset) continue;
+    if (table->published) table->published->Published();
+    table->published.reset();
+    if (drained_.contains(table->dataset->id)) applier_.Tidy(*table->dataset, tx_);
   }
 }
 
@@ -103,7 +168,8 @@ void MirrorStream::OnMessage(std::string_view payload) {
   if (const auto* begin = std::get_if<pgoutput::Begin>(&message)) return OnBegin(*begin);
   if (const auto* commit = std::get_if<pgoutput::Commit>(&message)) return OnCommit(*commit);
   if (const auto* relation = std::get_if<pgoutput::Relation>(&message)) {
-    return OnRelation(*relation);
+    if (!Wait(relation->oid, payload)) OnRelation(*relation);
+    return;
   }
   if (const auto* origin = std::get_if<pgoutput::Origin>(&message)) {
     origin_ = origin->name;
@@ -114,22 +180,27 @@ void MirrorStream::OnMessage(std::string_view payload) {
     return;
   }
   if (const auto* insert = std::get_if<pgoutput::Insert>(&message)) {
+    if (Wait(insert->relation, payload)) return;
     if (Table* table = Touch(insert->relation)) {
-      table->transition.Insert(tx_, insert->new_tuple);
+      table->transition->Insert(tx_, insert->new_tuple);
       NoteChange(payload.size());
     }
   } else if (const auto* update = std::get_if<pgoutput::Update>(&message)) {
+    if (Wait(update->relation, payload)) return;
     if (Table* table = Touch(update->relation)) {
-      table->transition.Update(tx_, update->old_kind, update->old_tuple, update->new_tuple);
+      table->transition->Update(tx_, update->old_kind, update->old_tuple, update->new_tuple);
       NoteChange(payload.size());
     }
   } else if (const auto* removal = std::get_if<pgoutput::Delete>(&message)) {
+    if (Wait(removal->relation, payload)) return;
     if (Table* table = Touch(removal->relation)) {
-      table->transition.Delete(tx_, removal->old_kind, removal->old_tuple);
+      table->transition->Delete(tx_, removal->old_kind, removal->old_tuple);
       NoteChange(payload.size());
     }
   } else if (const auto* truncate = std::get_if<pgoutput::Truncate>(&message)) {
-    OnTruncate(*truncate);
+    for (const auto relation : truncate->relations) {
+      if (!Wait(relation, payload)) Truncate(relation);
+    }
   } else {
     throw Error(base::kProtocolViolation, "the source sent a message that was not asked for");
   }
@@ -177,33 +248,46 @@ void MirrorStream::OnCommit(const pgoutput::Commit& commit) {
                                          : std::optional(commit.committed_at),
                       .origin = origin_});
   ++tx_;
+  if (draining_) {
+    if (BatchFull()) StoreDrained();
+    return;
+  }
   if (BatchFull() || applied_ > 0 || commit.end_lsn <= limits_.one_by_one_until) PublishPending();
+}
+
+// Changes of a table that is being read whole wait until it has been.
+bool MirrorStream::Wait(pgoutput::RelationOid relation, std::string_view payload) {
+  const auto found = tables_.find(relation);
+  if (found == tables_.end() || !found->second->waiting) return false;
+  found->second->waiting->Write({begin_.commit_lsn, begin_.xid, payload});
+  return true;
 }
 
 void MirrorStream::OnRelation(const pgoutput::Relation& relation) {
   const auto found = tables_.find(relation.oid);
-  if (found == tables_.end()) {
-    spdlog::warn("table {}.{} is published, but not mirrored yet: its changes are passed over",
-                 relation.schema, relation.name);
+  if (found == tables_.end()) {  // published, but not mirrored yet
+    announced_elsewhere_.insert(relation.oid);
     return;
   }
   Table& table = *found->second;
-  const auto& columns = table.dataset->columns;
+  const temporal::Dataset& dataset = *table.dataset;
+  const base::QualifiedName name{std::string(relation.schema), std::string(relation.name)};
+  if (!options_.only && name != dataset.name) {
+    FollowNames(source::LoadTableStates(Source(), journal_->publication));
+  }
+  const auto& columns = dataset.columns;
   bool fits = relation.columns.size() == columns.size();
   for (size_t i = 0; fits && i < columns.size(); ++i) {
     fits = relation.columns[i].name == columns[i].name &&
            relation.columns[i].type == columns[i].source_type;
   }
-  if (fits && table.dataset->keying == temporal::Keying::kKey) {
-    for (size_t at : table.dataset->KeyPositions()) fits = fits && relation.columns[at].key;
+  if (fits && dataset.keying == temporal::Keying::kKey) {
+    for (size_t at : dataset.KeyPositions()) fits = fits && relation.columns[at].key;
   }
-  if (fits && table.dataset->keying == temporal::Keying::kMultiset) {
-    fits = relation.identity == pgoutput::ReplicaIdentity::kFull;
-  }
-  table.announced = fits;
-  if (!fits) {
-    spdlog::warn("the columns or the identity of {} have changed at the source",
-                 table.dataset->name.Display());
+  table.announced = true;
+  if (!fits) FollowShape(table, relation);
+  if (!table.waiting && dataset.keying == temporal::Keying::kMultiset) {
+    table.announced = relation.identity == pgoutput::ReplicaIdentity::kFull;
   }
 }
 
@@ -214,13 +298,14 @@ MirrorStream::Table* MirrorStream::Touch(pgoutput::RelationOid relation) {
     throw Error(base::kProtocolViolation, "the source sent a change outside a transaction");
   }
   Table& table = *found->second;
+  if (table.waiting) return nullptr;
   if (!table.announced) {
     throw Error(base::kFeatureNotSupported,
-                fmt::format("the columns or the identity of {} have changed at the source, which "
-                            "this version cannot follow",
+                fmt::format("the identity of {} has changed at the source: its rows cannot be told "
+                            "apart any more",
                             table.dataset->name.Display()))
         .Detail("Everything before that commit is mirrored and stays readable.")
-        .Hint("Undo the change at the source, or mirror it anew into a new data directory.");
+        .Hint("Give the table a primary key, or REPLICA IDENTITY FULL, and run \"tidemark resync\".");
   }
   touched_ = true;
   table.changed = true;
@@ -240,40 +325,59 @@ bool MirrorStream::BatchFull() const {
          commits_.size() >= limits_.batch_changes_max;
 }
 
+// A part of a drain: all but the newest commit, which says where the journal stands.
+void MirrorStream::StoreDrained() {
+  ApplyPending();
+  const auto newest = commits_.back();
+  commits_.pop_back();
+  temporal::StoreCommits(*store_, journal_->id, commits_);
+  commits_.assign(1, newest);
+}
+
 void MirrorStream::OpenStoreTransaction() {
-  if (open_) return;
+  if (open_ || draining_) return;
   open_.emplace(*store_);
   applier_.BeginTransaction();
 }
 
 void MirrorStream::ApplyTable(Table& table) {
-  table.puts += table.transition.puts();
-  table.deletions += table.transition.deletions();
-  table.rows_added += table.transition.rows_added();
-  if (table.transition.empty()) return;
+  table.puts += table.transition->puts();
+  table.deletions += table.transition->deletions();
+  table.rows_added += table.transition->rows_added();
+  if (table.transition->empty()) return;
   OpenStoreTransaction();
-  applier_.Apply(table.transition);
+  applier_.Apply(*table.transition);
 }
 
 void MirrorStream::ApplyPending() {
   for (auto& [oid, table] : tables_) {
-    if (!table->transition.empty()) ApplyTable(*table);
+    if (table->transition && !table->transition->empty()) ApplyTable(*table);
   }
   applied_ += changes_;
   changes_ = 0;
   bytes_ = 0;
 }
 
-void MirrorStream::OnTruncate(const pgoutput::Truncate& truncate) {
-  for (const auto relation : truncate.relations) {
-    Table* table = Touch(relation);
-    if (table == nullptr) continue;
-    ApplyTable(*table);
-    OpenStoreTransaction();
-    const int64_t rows = applier_.Truncate(*table->dataset, tx_);
-    table->deletions += rows;
-    table->rows_added -= rows;
+void MirrorStream::Truncate(pgoutput::RelationOid relation) {
+  Table* table = Touch(relation);
+  if (table == nullptr) return;
+  ApplyTable(*table);
+  table->truncated_by.insert(begin_.xid);
+  OpenStoreTransaction();
+  const int64_t rows = applier_.Truncate(*table->dataset, tx_);
+  table->deletions += rows;
+  table->rows_added -= rows;
+}
+
+std::vector<temporal::Member> MirrorStream::TakeMembers() {
+  std::vector<temporal::Member> members;
+  for (auto& [oid, table] : tables_) {
+    if (!table->changed) continue;
+    members.push_back({table->dataset->id, table->puts, table->deletions, table->rows_added});
+    table->puts = table->deletions = table->rows_added = 0;
+    table->changed = false;
   }
+  return members;
 }
 
 void MirrorStream::PublishPending() {
@@ -281,22 +385,13 @@ void MirrorStream::PublishPending() {
   OpenStoreTransaction();
   const Lsn end = commits_.back().end_lsn;
   temporal::NewBasis basis{.journal = journal_->id,
-                           .capture = std::nullopt,
+                           .capture = std::exchange(capture_, std::nullopt),
                            .commits = std::move(commits_),
-                           .members = {},
+                           .members = TakeMembers(),
                            .received = end,
                            .received_time = last_source_time_,
                            .extracted_from = extracted_from_,
                            .extracted_to = Now()};
-  std::vector<const temporal::Dataset*> changed;
-  for (auto& [oid, table] : tables_) {
-    if (!table->changed) continue;
-    changed.push_back(table->dataset);
-    basis.members.push_back(
-        {table->dataset->id, table->puts, table->deletions, table->rows_added});
-    table->puts = table->deletions = table->rows_added = 0;
-    table->changed = false;
-  }
   auto tx = std::move(*open_);
   open_.reset();
   temporal::Publish(std::move(tx), *lease_, basis);
@@ -306,8 +401,25 @@ void MirrorStream::PublishPending() {
   received_ = std::max(received_, end);
   received_time_ = last_source_time_;
   stream_->Acknowledge(end);
-  for (const auto* dataset : changed) applier_.Tidy(*dataset, tx_);
+  for (auto& [oid, table] : tables_) {
+    if (!table->dataset) continue;
+    if (table->published) table->published->Published();
+    table->published.reset();
+    const bool changed = std::ranges::any_of(basis.members, [&](const auto& member) {
+      return member.dataset == table->dataset->id;
+    });
+    if (changed) applier_.Tidy(*table->dataset, tx_);
+  }
   if (end >= limits_.one_by_one_until) progress_->SetFailure(std::nullopt);
+}
+
+// Nothing is missing up to here, and nothing was committed that has not been received.
+void MirrorStream::NoteReceipt(const source::ChangeStream::Chunk::Keepalive& keepalive) {
+  newest_received_ = std::max(newest_received_, keepalive.wal_end);
+  received_ = std::max(received_, keepalive.wal_end);
+  const Timestamp known(keepalive.sent_at.postgres_us() - kKeepaliveMarginUs);
+  received_time_ = std::max(received_time_, known);
+  last_source_time_ = std::max(last_source_time_, received_time_);
 }
 
 // Everything received is stored, so the source's log up to here is of no more use to us.
@@ -318,11 +430,7 @@ void MirrorStream::OnKeepalive(const source::ChangeStream::Chunk::Keepalive& kee
     return;
   }
   last_stored_receipt_ = now;
-  newest_received_ = std::max(newest_received_, keepalive.wal_end);
-  received_ = std::max(received_, keepalive.wal_end);
-  const Timestamp known(keepalive.sent_at.postgres_us() - kKeepaliveMarginUs);
-  received_time_ = std::max(received_time_, known);
-  last_source_time_ = std::max(last_source_time_, received_time_);
+  NoteReceipt(keepalive);
   temporal::StoreReceived(*store_, *lease_, journal_->id, received_, received_time_);
   stream_->Acknowledge(received_);
 }

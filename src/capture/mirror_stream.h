@@ -5,26 +5,38 @@
 //
 //   chunk ──► Begin … changes … Commit ──► (batch full or stream paused) ──► apply ──► publish
 //                       │ very large transaction: applied in parts, published at its Commit
+//
+// A table whose rows may have changed unseen, or that came later, is read whole beside the stream
+// (table_sync.h). Meanwhile its changes wait in a file:
+//
+//   followed ──► syncing ──► (read, and the stream has come as far) ──► compared or attached, then
+//      ▲            │ failed: again, later                              what has waited is applied
+//      └────────────┴──────────────────────────── published ◄───────────────┘
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <vector>
 
 #include "capture/journal.h"
+#include "capture/mirror_options.h"
+#include "capture/mirror_source.h"
 #include "capture/progress.h"
+#include "capture/source_watch.h"
 #include "pg/connection.h"
 #include "source/postgres/change_stream.h"
 #include "temporal/apply.h"
+#include "temporal/capture_publish.h"
 #include "temporal/dataset.h"
 #include "temporal/lease.h"
 #include "temporal/publish.h"
+#include "temporal/reshape.h"
 #include "temporal/transition.h"
-#include "temporal/types.h"
 #include "wire/pgoutput.h"
 
 namespace tidemark::capture {
@@ -41,34 +53,80 @@ struct StreamLimits {
 class MirrorStream {
  public:
   MirrorStream(pg::Connection& store, const temporal::Lease& lease, const Journal& journal,
-               const temporal::Resume& resume, std::vector<temporal::Dataset> datasets,
-               const temporal::TypeMap& types, Progress& progress, StreamLimits limits);
+               const temporal::Resume& resume, FollowedTables tables, Progress& progress,
+               const MirrorOptions& options, StreamLimits limits);
   ~MirrorStream();
 
   /// Follows until stopped; throws what ends it. What was published before stays published.
   void Run(source::ChangeStream& stream, std::stop_token stop);
+
+  /// Receives all that is before `target` and applies it inside the transaction that the caller has
+  /// begun on the store's connection and will end. Returns what is to be published with it; the
+  /// stream is not acknowledged. Memory: O(a batch), however much there is.
+  temporal::CapturedJournal Drain(source::ChangeStream& stream, base::Lsn target,
+                                  std::stop_token stop);
+  /// After the commit of what Drain gave.
+  void Settle(source::ChangeStream& stream);
   /// Beyond the beginning of the newest commit that was received, published or not.
   base::Lsn newest_received() const { return newest_received_; }
 
  private:
   using Decoder = wire::pgoutput::Decoder;
   struct Table;
+  using Tables = std::map<wire::pgoutput::RelationOid, std::unique_ptr<Table>>;
+  /// A published table that cannot be mirrored as it is.
+  struct LeftOut {
+    std::string state;
+    Complaint complaint;
+    base::Deadline again;
+  };
 
   void Take(const source::ChangeStream::Chunk& chunk);
   void OnMessage(std::string_view payload);
   void OnRelation(const wire::pgoutput::Relation& relation);
   void OnBegin(const wire::pgoutput::Begin& begin);
   void OnCommit(const wire::pgoutput::Commit& commit);
-  void OnTruncate(const wire::pgoutput::Truncate& truncate);
+  void Truncate(wire::pgoutput::RelationOid relation);
   void OnKeepalive(const source::ChangeStream::Chunk::Keepalive& keepalive);
+  bool Wait(wire::pgoutput::RelationOid relation, std::string_view payload);
   Table* Touch(wire::pgoutput::RelationOid relation);
   void NoteChange(size_t bytes);
   bool BatchFull() const;
+  void NoteReceipt(const source::ChangeStream::Chunk::Keepalive& keepalive);
   void OpenStoreTransaction();
   void ApplyPending();
   void ApplyTable(Table& table);
+  void StoreDrained();
   void PublishPending();
+  std::vector<temporal::Member> TakeMembers();
   base::Timestamp SourceTimeOf(base::Timestamp committed_at) const;
+
+  pg::Connection& Source();
+  pg::Connection& Side();
+  // mirror_shape.cc
+  [[noreturn]] void BeginAgainFor(Table& table, const std::string& reason);
+  void FollowShape(Table& table, const wire::pgoutput::Relation& relation);
+  static std::vector<std::string> KeyNow(const temporal::Dataset& dataset,
+                                         const temporal::NumberedShape& now,
+                                         const std::vector<std::string>& announced,
+                                         wire::pgoutput::ReplicaIdentity identity);
+  void FollowNames(const std::vector<source::TableState>& states);
+  // mirror_sync.cc
+  bool AllAsked(const SourceView& view) const;
+  void Begin(const SourceView& view);
+  void OnView(const SourceView& view);
+  Tables::iterator AdoptNewTable(const SourceView& view, const source::TableState& state);
+  void StartSync(wire::pgoutput::RelationOid oid, Table& table, const std::string& reason);
+  void MindFailedSyncs();
+  void NoteFailedSync(Tables::iterator at, const base::Error& error);
+  bool TryReplace(Table& table);
+  bool AnyWaiting() const;
+  base::Lsn ReceivedEnd() const;
+  bool IsReady(const Table& table) const;
+  void FinishSyncs();
+  void Replace(Table& table);
+  int64_t Reshape(temporal::Dataset& dataset, temporal::NumberedShape shape);
+  bool Replay(Table& table);
 
   pg::Connection* store_;
   const temporal::Lease* lease_;
@@ -77,9 +135,16 @@ class MirrorStream {
   StreamLimits limits_;
   source::ChangeStream* stream_ = nullptr;
   Decoder decoder_;
-  std::vector<temporal::Dataset> datasets_;
+  MirrorOptions options_;
   temporal::Applier applier_;
-  std::map<wire::pgoutput::RelationOid, std::unique_ptr<Table>> tables_;
+  Tables tables_;
+  std::map<wire::pgoutput::RelationOid, LeftOut> left_out_;
+  std::set<wire::pgoutput::RelationOid> announced_elsewhere_;  // before their tables were known
+  bool together_ = false;                     // all tables are read whole, and shown at once
+  base::Deadline::Clock::time_point newest_sync_{};  // when the newest one was published
+  std::optional<SourceView> view_;            // to be looked at once the stream has come as far
+  std::optional<pg::Connection> source_, side_;  // for looking things up; opened when needed
+  std::optional<int64_t> capture_;            // the newest sync of the batch
 
   // The transaction being received.
   bool in_transaction_ = false, skipping_ = false, touched_ = false;
@@ -90,6 +155,8 @@ class MirrorStream {
   // The batch: complete transactions that are not yet published.
   std::vector<temporal::UpstreamCommit> commits_;
   std::optional<pg::Transaction> open_;
+  bool draining_ = false;                // the transaction is the caller's
+  std::set<int> drained_;                // the datasets that a drain has changed
   size_t changes_ = 0, bytes_ = 0;  // gathered and not yet applied
   size_t applied_ = 0;              // changes applied in parts and not yet published
   base::Timestamp extracted_from_;

@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -38,16 +39,17 @@ pg::Parameter IfKnown(int64_t value) {
 
 constexpr const char* kStore = R"sql(
 INSERT INTO tidemark.progress AS p (journal, state, heartbeat, source_lsn, copied_rows,
-                                    copy_rows_expected, copied_bytes, retained_bytes, problems)
+                                    copy_rows_expected, copied_bytes, retained_bytes, problems,
+                                    failures)
 VALUES ($1, $2, pg_catalog.clock_timestamp(), $3::pg_lsn, $4::bigint, $5::bigint, $6::bigint,
-        $7::bigint, $8::jsonb)
+        $7::bigint, $8::jsonb, $9::bigint)
 ON CONFLICT (journal) DO UPDATE
 SET state = excluded.state, heartbeat = excluded.heartbeat,
     source_lsn = coalesce(excluded.source_lsn, p.source_lsn),
     copied_rows = excluded.copied_rows, copy_rows_expected = excluded.copy_rows_expected,
     copied_bytes = excluded.copied_bytes,
     retained_bytes = coalesce(excluded.retained_bytes, p.retained_bytes),
-    problems = excluded.problems
+    problems = excluded.problems, failures = p.failures + excluded.failures
 )sql";
 
 }  // namespace
@@ -73,9 +75,15 @@ void Progress::SetStanding(std::vector<Complaint> complaints) {
   standing_ = std::move(complaints);
 }
 
+void Progress::SetTables(std::vector<Complaint> complaints) {
+  const std::lock_guard lock(mutex_);
+  tables_ = std::move(complaints);
+}
+
 void Progress::SetFailure(std::optional<Complaint> failure) {
   const std::lock_guard lock(mutex_);
   if (!failure && !failure_) return;
+  if (failure) ++failures_;
   failure_ = std::move(failure);
   flush_wanted_ = true;
 }
@@ -85,6 +93,7 @@ void Progress::Flush() { flush_wanted_ = true; }
 std::string Progress::ComplaintsJson() const {
   auto json = nlohmann::json::array();
   if (failure_) json.push_back(JsonOf(*failure_));
+  for (const auto& complaint : tables_) json.push_back(JsonOf(complaint));
   for (const auto& complaint : standing_) json.push_back(JsonOf(complaint));
   // A text from the source may hold anything; what is no UTF-8 is shown as such.
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -95,6 +104,7 @@ void Progress::Run(const std::stop_token& stop) {
   std::mutex sleep_mutex;
   std::condition_variable_any sleep;
   const auto write = [&] {
+    int64_t failures = 0;
     try {
       if (!store || !store->IsOpen()) {
         store = temporal::OpenStore(store_dsn_, base::Deadline::After(std::chrono::seconds(10)));
@@ -106,16 +116,19 @@ void Progress::Run(const std::stop_token& stop) {
         const std::lock_guard lock(mutex_);
         state = Word(state_);
         problems = ComplaintsJson();
+        failures = std::exchange(failures_, 0);
       }
       const uint64_t lsn = source_lsn_;
       store->ExecutePrepared(
           kStore, {std::to_string(journal_), state,
                    lsn == 0 ? pg::Parameter() : pg::Parameter(base::Lsn(lsn).ToString()),
                    IfKnown(copied_rows_), IfKnown(rows_expected_), IfKnown(copied_bytes_),
-                   IfKnown(retained_bytes_), problems});
+                   IfKnown(retained_bytes_), problems, std::to_string(failures)});
     } catch (const base::Error& error) {
       spdlog::debug("progress could not be written: {}", error.what());
       store.reset();
+      const std::lock_guard lock(mutex_);
+      failures_ += failures;
     }
   };
   while (!stop.stop_requested()) {

@@ -37,7 +37,9 @@ class Progress {
   void SetState(CaptureState state);
   /// What is standing: notes of the preflight, tables left out.
   void SetStanding(std::vector<Complaint> complaints);
-  /// What stops the capture now; nullopt when it goes on.
+  /// Tables that are not followed just now, and why.
+  void SetTables(std::vector<Complaint> complaints);
+  /// What stops the capture now, and is counted; nullopt when it goes on.
   void SetFailure(std::optional<Complaint> failure);
   void SetSource(base::Lsn source_lsn) { source_lsn_ = source_lsn.value(); }
   void SetRetained(int64_t bytes) { retained_bytes_ = bytes; }
@@ -58,8 +60,9 @@ class Progress {
   int journal_;
   mutable std::mutex mutex_;
   CaptureState state_ = CaptureState::kStarting;
-  std::vector<Complaint> standing_;
+  std::vector<Complaint> standing_, tables_;
   std::optional<Complaint> failure_;
+  int64_t failures_ = 0;  // that are not in the store yet
   std::atomic<uint64_t> source_lsn_{0};
   std::atomic<int64_t> retained_bytes_{-1}, rows_expected_{-1}, copied_rows_{0}, copied_bytes_{0};
   std::atomic<bool> flush_wanted_{false};

@@ -102,7 +102,7 @@ int64_t CopyTable(pg::Connection& source, pg::Connection& store, const CopyTask&
                   const std::function<void(int64_t, int64_t)>& progressed) {
   RowWidener widener(task, tx);
   pg::CopyOut from(source, SourceQuery(task));
-  pg::CopyIn to(store, StoreCommand(*task.dataset));
+  pg::CopyIn to(store, task.command.empty() ? StoreCommand(*task.dataset) : task.command);
   wire::CopyBinaryReader reader;
   std::string out;
   wire::CopyBinaryWriter(out).WriteHeader();
@@ -135,6 +135,23 @@ int64_t CopyTable(pg::Connection& source, pg::Connection& store, const CopyTask&
   }
   progressed(rows - rows_reported, bytes);
   return rows;
+}
+
+void RequireSameFiles(pg::Connection& source, const pg::Relation& relation) {
+  const auto changed = source.Execute(
+      R"sql(
+SELECT c.oid::regclass::text
+FROM pg_catalog.pg_class c
+WHERE c.oid IN (SELECT $1::oid UNION SELECT t.relid FROM pg_catalog.pg_partition_tree($1::oid) t)
+  AND c.relfilenode <> 0
+  AND c.relfilenode IS DISTINCT FROM pg_catalog.pg_relation_filenode(c.oid)
+)sql",
+      {std::to_string(relation.oid)});
+  if (changed.rows() == 0) return;
+  throw base::Error(base::kSerializationFailure,
+              fmt::format("table {} was truncated or rewritten while it was copied",
+                          changed.str(0, 0)))
+      .Detail("The copy begins again from a new snapshot.");
 }
 
 void CreateStage(pg::Connection& store, const Dataset& dataset) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "pg/connection.h"
+#include "pg/relation.h"
 #include "temporal/dataset.h"
 #include "temporal/transition.h"
 
@@ -26,6 +27,7 @@ struct CopyTask {
   bool only = true;  // ONLY: not the inheritance children; false for a partitioned root
   BlockRange range;
   temporal::Translations translations;
+  std::string command;  // COPY … of a stage; empty: as the dataset is kept
 };
 
 /// Rows go into tidemark_current.d<id> with _from = tx, or, when a type travels as text, into its
@@ -33,6 +35,11 @@ struct CopyTask {
 /// the number of rows.
 int64_t CopyTable(pg::Connection& source, pg::Connection& store, const CopyTask& task, int64_t tx,
                   const std::function<void(int64_t, int64_t)>& progressed);
+
+/// A TRUNCATE or rewrite between the snapshot and the copy's lock leaves nothing for the snapshot to
+/// see, and the copy would be wrong without a sign: throws 40001 then. Call while the copy's lock is
+/// held.
+void RequireSameFiles(pg::Connection& source, const pg::Relation& relation);
 
 /// Creates the unlogged stage of a dataset that is not all binary.
 void CreateStage(pg::Connection& store, const temporal::Dataset& dataset);

@@ -81,7 +81,12 @@ class VerifyTest : public testing::Test {
     dataset.row_filter = filter;
     for (const auto& c : upstream.columns) {
       if (!c.generated) {
-        dataset.columns.push_back({c.number, c.name, c.type, c.modifier, c.type_sql, true});
+        dataset.columns.push_back({.number = c.number,
+                                   .source_number = c.number,
+                                   .name = c.name,
+                                   .source_type = c.type,
+                                   .type_modifier = c.modifier,
+                                   .type_sql = c.type_sql});
       }
     }
     temporal::StoreDataset(*store_, dataset);

@@ -38,6 +38,15 @@ ApplyStatements StatementsFor(const Dataset& d) {
         "THEN c.{1} ELSE l.{3}{4} END",
         comma, name, i, place(i), cast);
   }
+  // What the source no longer has: a row's older versions keep it, its newer ones never get it.
+  for (const auto& column : d.retired) {
+    const auto unset =
+        fmt::format("{}{} = NULL", sets.empty() ? "" : ", ", QuoteIdentifier(RetiredName(column.number)));
+    sets += unset;
+    sets_keeping += unset;
+  }
+  const std::string stored = d.StoredColumnList();
+  const std::string stored_current = d.StoredColumnList("c.");
   const auto defined = separated(definitions);
   const bool multiset = d.keying == Keying::kMultiset;
   s->create = fmt::format(
@@ -98,7 +107,7 @@ JOIN LATERAL (SELECT k.ctid AS _ctid FROM {current} k WHERE k._hash = n._hash
   s->to_history = fmt::format(
       "INSERT INTO {} ({}_from, _to) SELECT {}c._from, l._close FROM {} l JOIN {} c ON c.ctid = "
       "l._ctid WHERE c._from < l._close",
-      history, separated(names), separated(d.ColumnList("c.")), found, current);
+      history, separated(stored), separated(stored_current), found, current);
   s->remove = fmt::format("DELETE FROM {} c USING {} l WHERE c.ctid = l._ctid AND l._op = 'd'",
                           current, found);
   constexpr const char* kReplace =
@@ -120,7 +129,7 @@ JOIN LATERAL (SELECT k.ctid AS _ctid FROM {current} k WHERE k._hash = n._hash
       versions);
   s->truncate_to_history = fmt::format(
       "INSERT INTO {} ({}_from, _to) SELECT {}c._from, $1 FROM {} c WHERE c._from < $1", history,
-      separated(names), separated(d.ColumnList("c.")), current);
+      separated(stored), separated(stored_current), current);
   // Not TRUNCATE: a reader with an older snapshot would find the table empty.
   s->truncate = fmt::format("DELETE FROM {}", current);
   return statements;

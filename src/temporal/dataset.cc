@@ -13,10 +13,6 @@ using base::QuoteIdentifier;
 
 namespace {
 
-std::string_view KeyingWord(Keying keying) {
-  return keying == Keying::kKey ? "key" : keying == Keying::kMultiset ? "multiset" : "append";
-}
-
 Keying KeyingOf(std::string_view word) {
   return word == "key" ? Keying::kKey : word == "multiset" ? Keying::kMultiset : Keying::kAppend;
 }
@@ -34,6 +30,10 @@ Strategy StrategyOf(std::string_view word) {
 }
 
 }  // namespace
+
+std::string_view KeyingWord(Keying keying) {
+  return keying == Keying::kKey ? "key" : keying == Keying::kMultiset ? "multiset" : "append";
+}
 
 std::string Dataset::Current() const { return fmt::format("tidemark_current.d{}", id); }
 std::string Dataset::History() const { return fmt::format("tidemark_history.d{}", id); }
@@ -90,14 +90,14 @@ void StoreDataset(pg::Connection& store, Dataset& dataset) {
   dataset.id = std::stoi(store.Value(
       R"sql(
 INSERT INTO tidemark.dataset (journal, schema_name, table_name, strategy, keying, key_columns,
-                              source_oid, row_filter)
-VALUES ($1, $2, $3, $8, $4, $5::text[], nullif($6::oid, 0), nullif($7, ''))
+                              source_oid, row_filter, source_state)
+VALUES ($1, $2, $3, $8, $4, $5::text[], nullif($6::oid, 0), nullif($7, ''), nullif($9, ''))
 RETURNING id
 )sql",
       {std::to_string(dataset.journal), dataset.name.schema, dataset.name.name,
        std::string(KeyingWord(dataset.keying)), TextArray(dataset.key_columns),
        std::to_string(dataset.source_oid), dataset.row_filter,
-       std::string(StrategyWord(dataset.strategy))}));
+       std::string(StrategyWord(dataset.strategy)), dataset.source_state}));
   int position = 0;
   for (const auto& column : dataset.columns) {
     store.Execute(
@@ -112,12 +112,28 @@ VALUES ($1, $2, 1, $3, $4, $5, $6::oid, $7, pg_catalog.array_position($8::text[]
   }
 }
 
+void StoreSource(pg::Connection& store, const Dataset& dataset) {
+  store.Execute(
+      "UPDATE tidemark.dataset SET source_oid = $2::oid, row_filter = nullif($3, ''), "
+      "source_state = nullif($4, '') WHERE id = $1",
+      {std::to_string(dataset.id), std::to_string(dataset.source_oid), dataset.row_filter,
+       dataset.source_state});
+}
+
+void StoreSourceNumber(pg::Connection& store, const Dataset& dataset, const DatasetColumn& column) {
+  store.Execute(
+      "UPDATE tidemark.dataset_column SET source_number = $3 WHERE dataset = $1 AND number = $2 "
+      "AND tx_to IS NULL AND source_number IS DISTINCT FROM $3",
+      {std::to_string(dataset.id), std::to_string(column.number),
+       std::to_string(column.source_number)});
+}
+
 std::vector<Dataset> LoadDatasets(pg::Connection& store, int journal) {
   const auto rows = store.Execute(
       R"sql(
 SELECT d.id, d.schema_name, d.table_name, coalesce(d.source_oid, 0), d.keying,
        pg_catalog.array_to_string(d.key_columns, E'\x1f'), coalesce(d.row_filter, ''),
-       d.tx_first IS NOT NULL, d.strategy
+       d.tx_first IS NOT NULL, d.strategy, coalesce(d.source_state, ''), coalesce(d.tx_first, 0)
 FROM tidemark.dataset d WHERE d.journal = $1 AND d.tx_dropped IS NULL ORDER BY d.id
 )sql",
       {std::to_string(journal)});
@@ -140,6 +156,8 @@ FROM tidemark.dataset d WHERE d.journal = $1 AND d.tx_dropped IS NULL ORDER BY d
     d.row_filter = rows.str(i, 6);
     d.attached = rows.boolean(i, 7);
     d.strategy = StrategyOf(rows.text(i, 8));
+    d.source_state = rows.str(i, 9);
+    d.tx_first = rows.int64(i, 10);
     place[d.id] = datasets.size();
     datasets.push_back(std::move(d));
   }
@@ -149,7 +167,8 @@ FROM tidemark.dataset d WHERE d.journal = $1 AND d.tx_dropped IS NULL ORDER BY d
 SELECT * FROM (
   SELECT DISTINCT ON (c.dataset, c.number)
          c.dataset, c.number, c.name, c.source_type, c.type_modifier, c.type_sql,
-         c.tx_to IS NOT NULL AS retired, c.position
+         c.tx_to IS NOT NULL AS retired, c.position, coalesce(c.source_number, c.number),
+         coalesce(c.null_before, 0)
   FROM tidemark.dataset d
   JOIN tidemark.dataset_column c ON c.dataset = d.id
   WHERE d.journal = $1 AND d.tx_dropped IS NULL
@@ -164,6 +183,8 @@ ORDER BY dataset, position, number
     c.source_type = static_cast<pg::Oid>(columns.int64(i, 3));
     c.type_modifier = static_cast<int>(columns.int64(i, 4));
     c.type_sql = columns.str(i, 5);
+    c.source_number = static_cast<int>(columns.int64(i, 8));
+    c.null_before = columns.int64(i, 9);
     Dataset& of = datasets[place.at(static_cast<int>(columns.int64(i, 0)))];
     (columns.boolean(i, 6) ? of.retired : of.columns).push_back(std::move(c));
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/identifier.h"
@@ -24,11 +25,13 @@ enum class Keying {
 };
 
 struct DatasetColumn {
-  int number = 0;  // its identity: attnum upstream, or our own count where there is none
+  int number = 0;  // its identity here: attnum upstream at first, or our own count
+  int source_number = 0;  // its identity at the source: attnum; 0 where the source has none
   std::string name;
   pg::Oid source_type = 0;
   int type_modifier = -1;
   std::string type_sql;
+  int64_t null_before = 0;  // rows read a value here that they did not have before this tx
   bool binary = true;  // false: the value travels as text and is cast in the store
 };
 
@@ -41,8 +44,10 @@ struct Dataset {
   std::vector<DatasetColumn> columns;    // in the order of the images
   std::vector<std::string> key_columns;  // empty unless kKey
   std::string row_filter;                // the publication's; empty for all rows
+  std::string source_state;              // SourceTable::state when it was last read whole
   Strategy strategy = Strategy::kCdc;
   bool attached = false;
+  int64_t tx_first = 0;  // of its first state; 0 until attached
   /// Columns that the source no longer has, by their last names; old row versions keep their values
   /// in columns called RetiredName.
   std::vector<DatasetColumn> retired;
@@ -62,8 +67,15 @@ struct Dataset {
 /// How current and history call a retired column.
 std::string RetiredName(int number);
 
+/// key, multiset or append, as the control tables say it.
+std::string_view KeyingWord(Keying keying);
+
 /// Registers the dataset (unattached) and its columns with tx_from 1; sets `id`.
 void StoreDataset(pg::Connection& store, Dataset& dataset);
+/// Keeps source_oid, row_filter and source_state as they are now.
+void StoreSource(pg::Connection& store, const Dataset& dataset);
+/// Keeps the column's source_number.
+void StoreSourceNumber(pg::Connection& store, const Dataset& dataset, const DatasetColumn& column);
 /// The datasets of a journal, attached or not, by id. Whether a column travels as bytes is not
 /// kept: TypeMap::At(source_type).binary says so anew.
 std::vector<Dataset> LoadDatasets(pg::Connection& store, int journal);

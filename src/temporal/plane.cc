@@ -200,6 +200,9 @@ void CreateView(pg::Connection& store, const Dataset& dataset,
   if (!names.empty()) names += ", ";
   for (const auto& name : RetiredShown(dataset)) names += QuoteIdentifier(name) + ", ";
   const int j = dataset.journal;
+  // Rows of a table that came later were copied before its first tx was known.
+  const std::string from =
+      dataset.tx_first > 1 ? fmt::format("greatest(v._from, {})", dataset.tx_first) : "v._from";
   const std::string schema = QuoteIdentifier(dataset.ViewSchema());
   store.Execute(fmt::format(
       "CREATE SCHEMA IF NOT EXISTS {}; COMMENT ON SCHEMA {} IS {}", schema, schema,
@@ -209,17 +212,17 @@ void CreateView(pg::Connection& store, const Dataset& dataset,
       R"sql(
 CREATE VIEW {view} ({names}{period}) AS
 SELECT {columns}{system_from}, 'infinity'::timestamptz, {source_from}, 'infinity'::timestamptz,
-       v._from, NULL::bigint
+       {from}, NULL::bigint
 FROM {current} v
 UNION ALL
-SELECT {columns}{system_from}, {system_to}, {source_from}, {source_to}, v._from, v._to
+SELECT {columns}{system_from}, {system_to}, {source_from}, {source_to}, {from}, v._to
 FROM {history} v
 )sql",
       fmt::arg("view", base::QualifiedName{dataset.ViewSchema(), dataset.name.name}.Quoted()),
       fmt::arg("names", names), fmt::arg("period", QuotedList(period)),
-      fmt::arg("columns", columns), fmt::arg("system_from", SystemTimeOf(j, "v._from")),
+      fmt::arg("columns", columns), fmt::arg("system_from", SystemTimeOf(j, from)),
       fmt::arg("system_to", SystemTimeOf(j, "v._to")),
-      fmt::arg("source_from", SourceTimeOf(j, "v._from")),
+      fmt::arg("source_from", SourceTimeOf(j, from)), fmt::arg("from", from),
       fmt::arg("source_to", SourceTimeOf(j, "v._to")), fmt::arg("current", dataset.Current()),
       fmt::arg("history", dataset.History())));
 }
@@ -229,6 +232,19 @@ FROM {history} v
 struct Names {
   std::string row_type, columns, version_columns, relation, view;
 };
+
+// The columns as of tx `x`.
+std::string ColumnsAsOf(const Dataset& dataset, const std::string& x) {
+  std::string list;
+  for (const auto& column : dataset.columns) {
+    const std::string name = QuoteIdentifier(column.name);
+    list += list.empty() ? "" : ", ";
+    list += column.null_before == 0
+                ? name
+                : fmt::format("CASE WHEN {} >= {} THEN {} END", x, column.null_before, name);
+  }
+  return list;
+}
 
 void CreateAsOf(pg::Connection& store, const Dataset& dataset, const Names& n) {
   // Inlined by the planner: LANGUAGE sql, STABLE, not STRICT, no SET, one SELECT. A tx beyond the
@@ -245,7 +261,8 @@ $tidemark$
   const auto define = [&](std::string_view function, const std::string& x,
                           const std::string& check) {
     store.Execute(fmt::format(kAsOfTx, fmt::arg("function", function),
-                              fmt::arg("type", n.row_type), fmt::arg("columns", n.columns),
+                              fmt::arg("type", n.row_type),
+                              fmt::arg("columns", ColumnsAsOf(dataset, x)),
                               fmt::arg("current", dataset.Current()),
                               fmt::arg("history", dataset.History()), fmt::arg("x", x),
                               fmt::arg("check", check)));
@@ -389,7 +406,28 @@ WHERE p.pronamespace = 'tidemark'::regnamespace AND c.oid = $1::regclass
                 base::QualifiedName{dataset.ViewSchema(), dataset.name.name}.Quoted());
 }
 
-void DefineReading(pg::Connection& store, const Dataset& dataset) {
+namespace {
+
+// The columns as the parent has them, whose row type the functions return: a column that had to begin
+// anew stands last there, and elsewhere in the images.
+Dataset InParentsOrder(pg::Connection& store, const Dataset& dataset) {
+  const auto rows = store.Execute(
+      "SELECT a.attname FROM pg_catalog.pg_attribute a "
+      "WHERE a.attrelid = $1::regclass AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum",
+      {dataset.name.Quoted()});
+  Dataset ordered = dataset;
+  ordered.columns.clear();
+  for (int i = 0; i < rows.rows(); ++i) {
+    const auto column = std::ranges::find(dataset.columns, rows.str(i, 0), &DatasetColumn::name);
+    if (column != dataset.columns.end()) ordered.columns.push_back(*column);
+  }
+  return ordered;
+}
+
+}  // namespace
+
+void DefineReading(pg::Connection& store, const Dataset& as_kept) {
+  const Dataset dataset = InParentsOrder(store, as_kept);
   const std::string parent = dataset.name.Quoted();
   const std::string view = base::QualifiedName{dataset.ViewSchema(), dataset.name.name}.Quoted();
   DropReading(store, dataset);
@@ -403,11 +441,7 @@ void DefineReading(pg::Connection& store, const Dataset& dataset) {
   store.Execute(fmt::format("GRANT SELECT ON {} TO tidemark_reader", view));
 }
 
-void Attach(pg::Connection& store, const Dataset& dataset, const pg::Relation& upstream,
-            int64_t tx_first) {
-  CreateParent(store, dataset, upstream);
-  CreateHistory(store, dataset, upstream);
-  DefineReading(store, dataset);
+void GrantReading(pg::Connection& store, const Dataset& dataset) {
   const std::string parent = dataset.name.Quoted();
   // REFERENCES, because information_schema shows a table's keys to no role that may only read it.
   store.Execute(fmt::format(
@@ -418,6 +452,17 @@ GRANT REFERENCES ON {} TO tidemark_reader
 )sql",
       QuoteIdentifier(dataset.name.schema), QuoteIdentifier(dataset.ViewSchema()), parent,
       dataset.Current(), dataset.History(), parent));
+}
+
+void Attach(pg::Connection& store, const Dataset& dataset, const pg::Relation& upstream,
+            int64_t tx_first) {
+  CreateParent(store, dataset, upstream);
+  CreateHistory(store, dataset, upstream);
+  Dataset first = dataset;
+  first.tx_first = tx_first;
+  DefineReading(store, first);
+  GrantReading(store, dataset);
+  const std::string parent = dataset.name.Quoted();
   store.Execute(
       "UPDATE tidemark.dataset SET tx_first = $2, relid = $3::regclass::oid WHERE id = $1",
       {std::to_string(dataset.id), std::to_string(tx_first), parent});

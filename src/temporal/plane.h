@@ -30,6 +30,9 @@ void Attach(pg::Connection& store, const Dataset& dataset, const pg::Relation& u
 /// the view.
 void DefineReading(pg::Connection& store, const Dataset& dataset);
 
+/// Lets readers read the attached dataset.
+void GrantReading(pg::Connection& store, const Dataset& dataset);
+
 /// Drops them, before columns that the view shows change. Throws 2BP01 like DefineReading.
 void DropReading(pg::Connection& store, const Dataset& dataset);
 

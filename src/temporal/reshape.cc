@@ -66,12 +66,15 @@ void Reshape::OpenRow(const DatasetColumn& column, int position) {
   store_->Execute(
       R"sql(
 INSERT INTO tidemark.dataset_column (dataset, number, tx_from, name, position, type_sql,
-                                     source_type, type_modifier, key_position)
-VALUES ($1, $2, $3, $4, $5, $6, $7::oid, $8, pg_catalog.array_position($9::text[], $4))
+                                     source_type, type_modifier, key_position, source_number,
+                                     null_before)
+VALUES ($1, $2, $3, $4, $5, $6, $7::oid, $8, pg_catalog.array_position($9::text[], $4),
+        nullif($10::integer, 0), nullif($11::bigint, 0))
 )sql",
       {std::to_string(dataset_->id), std::to_string(column.number), tx_, column.name,
        std::to_string(position), column.type_sql, std::to_string(column.source_type),
-       std::to_string(column.type_modifier), TextArray(dataset_->key_columns)});
+       std::to_string(column.type_modifier), TextArray(dataset_->key_columns),
+       std::to_string(column.source_number), std::to_string(column.null_before)});
 }
 
 // Ends the column's row at this tx and returns its position; a row that began at it is removed.
@@ -101,13 +104,14 @@ void Reshape::Add(DatasetColumn column, const std::optional<std::string>& missin
       {std::to_string(d.id)});
   if (column.number == 0) column.number = static_cast<int>(next.int64(0, 0));
   const std::string name = QuoteIdentifier(column.name);
-  for (const auto& relation : {d.name.Quoted(), d.History()}) {  // the parent's children too
-    store_->Execute(fmt::format("ALTER TABLE {} ADD COLUMN {} {}{}", relation, name,
-                                column.type_sql,
-                                missing_value ? " DEFAULT " + *missing_value : ""));
-    if (missing_value) {
-      store_->Execute(fmt::format("ALTER TABLE {} ALTER COLUMN {} DROP DEFAULT", relation, name));
-    }
+  // The parent's child, the current table, too. What is history had no such column.
+  const std::string parent = d.name.Quoted();
+  store_->Execute(fmt::format("ALTER TABLE {} ADD COLUMN {} {}", d.History(), name, column.type_sql));
+  store_->Execute(fmt::format("ALTER TABLE {} ADD COLUMN {} {}{}", parent, name, column.type_sql,
+                              missing_value ? " DEFAULT " + *missing_value : ""));
+  if (missing_value) {
+    store_->Execute(fmt::format("ALTER TABLE {} ALTER COLUMN {} DROP DEFAULT", parent, name));
+    column.null_before = std::stoll(tx_);
   }
   OpenRow(column, static_cast<int>(next.int64(0, 1)));
   dataset_->columns.push_back(std::move(column));
@@ -195,6 +199,15 @@ bool Reshape::Retype(const std::string& name, const DatasetColumn& as) {
     OpenRow(column, position);
     return true;
   }
+  if (Contains(d.key_columns, name) && replaces_keys_) {
+    const auto key = d.key_columns;
+    DropKey();
+    d.key_columns.clear();
+    Replace(name, as);
+    d.key_columns = key;
+    SetKey(key);
+    return false;
+  }
   if (Contains(d.key_columns, name)) {
     throw Error(base::kDatatypeMismatch,
                 fmt::format("key column \"{}\" of {} cannot change its type from {} to {}", name,
@@ -202,25 +215,41 @@ bool Reshape::Retype(const std::string& name, const DatasetColumn& as) {
         .Detail("Not every value that is kept has the same meaning in the new type.")
         .Hint("Declare the relation as a new dataset.");
   }
+  Replace(name, as);
+  return false;
+}
+
+// A new column in the place of one that is dropped: the source's rows keep their order of values.
+void Reshape::Replace(const std::string& name, const DatasetColumn& as) {
+  Dataset& d = *dataset_;
+  const auto place = std::ranges::find(d.columns, name, &DatasetColumn::name) - d.columns.begin();
+  const auto position = store_->Value(
+      "SELECT position FROM tidemark.dataset_column WHERE dataset = $1 AND number = $2 "
+      "AND tx_to IS NULL",
+      {std::to_string(d.id), std::to_string(d.columns[static_cast<size_t>(place)].number)});
   DatasetColumn added = as;
   added.name = name;
   added.number = 0;
   Drop(name);
   Add(std::move(added));
-  return false;
+  std::rotate(d.columns.begin() + place, d.columns.end() - 1, d.columns.end());
+  store_->Execute(
+      "UPDATE tidemark.dataset_column SET position = $3 WHERE dataset = $1 AND number = $2 "
+      "AND tx_to IS NULL",
+      {std::to_string(d.id), std::to_string(d.columns[static_cast<size_t>(place)].number),
+       position});
 }
 
-void Reshape::SetKey(const std::vector<std::string>& key) {
+void Reshape::DropKey() {
   Begin();
-  Dataset& d = *dataset_;
-  const std::string parent = d.name.Quoted();
+  const Dataset& d = *dataset_;
   const auto constraints = store_->Execute(
       R"sql(
 SELECT c.conrelid::regclass, pg_catalog.quote_ident(c.conname)
 FROM pg_catalog.pg_constraint c
 WHERE c.conrelid IN ($1::regclass, $2::regclass) AND c.contype = 'p'
 )sql",
-      {parent, d.Current()});
+      {d.name.Quoted(), d.Current()});
   for (int i = 0; i < constraints.rows(); ++i) {
     store_->Execute(fmt::format("ALTER TABLE ONLY {} DROP CONSTRAINT {}", constraints.str(i, 0),
                                 constraints.str(i, 1)));
@@ -228,6 +257,12 @@ WHERE c.conrelid IN ($1::regclass, $2::regclass) AND c.contype = 'p'
   store_->Execute(fmt::format("DROP INDEX IF EXISTS tidemark_current.d{0}_key; "
                               "DROP INDEX IF EXISTS tidemark_history.d{0}_key_to",
                               d.id));
+}
+
+void Reshape::SetKey(const std::vector<std::string>& key) {
+  DropKey();
+  Dataset& d = *dataset_;
+  const std::string parent = d.name.Quoted();
   const std::string columns = QuotedList(key);
   try {
     store_->Execute(fmt::format("ALTER TABLE {} ADD PRIMARY KEY ({})", d.Current(), columns));
@@ -275,6 +310,131 @@ WHERE a.attrelid IN ($1::regclass, $2::regclass) AND a.attnum > 0 AND NOT a.atti
   std::vector<std::string> names;
   for (int i = 0; i < rows.rows(); ++i) names.push_back(rows.str(i, 0));
   return names;
+}
+
+namespace {
+
+const DatasetColumn* FindByNumber(const std::vector<DatasetColumn>& columns, int number) {
+  const auto found = std::ranges::find(columns, number, &DatasetColumn::source_number);
+  return found == columns.end() ? nullptr : &*found;
+}
+
+// Names may be swapped and given to others: whatever loses its name gets one of ours first.
+void FollowNames(Reshape& reshape, const Dataset& dataset, const NumberedShape& now) {
+  const std::vector<DatasetColumn> before = dataset.columns;
+  const auto between = [](int number) { return fmt::format("_renamed_{}", number); };
+  std::vector<DatasetColumn> renamed;
+  for (const auto& column : before) {
+    const DatasetColumn* one = FindByNumber(now.columns, column.source_number);
+    const bool in_key = Contains(dataset.key_columns, column.name);
+    if (one == nullptr ? in_key : one->name != column.name) renamed.push_back(column);
+    if (one == nullptr && !in_key) reshape.Drop(column.name);
+  }
+  const bool direct = std::ranges::none_of(renamed, [&](const DatasetColumn& column) {
+    const DatasetColumn* one = FindByNumber(now.columns, column.source_number);
+    return one == nullptr || FindByName(dataset.columns, one->name) != nullptr;
+  });
+  for (const auto& column : renamed) {
+    const DatasetColumn* one = FindByNumber(now.columns, column.source_number);
+    reshape.Rename(column.name, direct ? one->name : between(column.number));
+  }
+  if (direct) return;
+  for (const auto& column : renamed) {
+    const DatasetColumn* one = FindByNumber(now.columns, column.source_number);
+    if (one != nullptr) reshape.Rename(between(column.number), one->name);
+  }
+}
+
+}  // namespace
+
+bool FollowNumbers(pg::Connection& store, Dataset& dataset, const NumberedShape& now, int64_t tx) {
+  Reshape reshape(store, dataset, tx);
+  if (now.replaces_keys) reshape.ReplaceKeys();
+  FollowNames(reshape, dataset, now);
+  const std::vector<DatasetColumn> before = dataset.columns;
+  for (const auto& column : now.columns) {
+    const DatasetColumn* known = FindByNumber(before, column.source_number);
+    if (known == nullptr) {
+      const auto missing = now.missing.find(column.source_number);
+      DatasetColumn added = column;
+      added.number = 0;
+      reshape.Add(std::move(added), missing == now.missing.end() ? std::nullopt
+                                                       : std::optional(missing->second));
+    } else if (known->type_sql != column.type_sql && !reshape.Retype(column.name, column) &&
+               !now.complete) {
+      throw Error(base::kDatatypeMismatch,
+                  fmt::format("column \"{}\" of {} cannot change its type from {} to {}",
+                              column.name, dataset.name.Display(), known->type_sql,
+                              column.type_sql))
+          .Detail("Not every value that is kept has the same meaning in the new type.");
+    }
+  }
+  if (!now.key.empty() && now.key != dataset.key_columns) reshape.SetKey(now.key);
+  for (const auto& column : before) {
+    if (FindByNumber(now.columns, column.source_number) == nullptr) reshape.Drop(column.name);
+  }
+  const auto strict = NotNullColumns(store, dataset);
+  for (const auto& name : now.nullable) {
+    if (Contains(strict, name) && !Contains(now.key, name)) reshape.AllowNulls(name);
+  }
+  for (auto& column : dataset.columns) {
+    if (const DatasetColumn* one = FindByName(now.columns, column.name)) {
+      column.binary = one->binary;
+      column.source_type = one->source_type;
+      column.type_modifier = one->type_modifier;
+    }
+  }
+  reshape.Finish();
+  return reshape.changed();
+}
+
+void MatchByName(Dataset& dataset, const NumberedShape& now) {
+  int none = -1;  // below every number
+  for (auto& column : dataset.columns) {
+    const DatasetColumn* one = FindByName(now.columns, column.name);
+    column.source_number = one == nullptr ? none-- : one->source_number;
+  }
+}
+
+void SetKeying(pg::Connection& store, Dataset& dataset, Keying keying, int64_t tx) {
+  const std::string current = dataset.Current();
+  if (dataset.keying == Keying::kMultiset) {
+    store.Execute(fmt::format("ALTER TABLE {} DROP COLUMN _hash", current));
+  }
+  if (keying == Keying::kMultiset) {
+    store.Execute(fmt::format("ALTER TABLE {0} ADD COLUMN _hash uuid; "
+                              "CREATE INDEX d{1}_hash ON {0} (_hash)",
+                              current, dataset.id));
+  }
+  if (keying != Keying::kKey && dataset.keying == Keying::kKey) {
+    Reshape reshape(store, dataset, tx);
+    reshape.DropKey();
+    dataset.key_columns.clear();
+    reshape.Finish();
+  }
+  dataset.keying = keying;
+  store.Execute(
+      "UPDATE tidemark.dataset SET keying = $2, key_columns = $3::text[] WHERE id = $1",
+      {std::to_string(dataset.id), std::string(KeyingWord(keying)), TextArray(dataset.key_columns)});
+}
+
+void Rename(pg::Connection& store, Dataset& dataset, const base::QualifiedName& name) {
+  DropReading(store, dataset);
+  store.Execute(fmt::format("CREATE SCHEMA IF NOT EXISTS {}", QuoteIdentifier(name.schema)));
+  if (name.name != dataset.name.name) {
+    store.Execute(fmt::format("ALTER TABLE {} RENAME TO {}", dataset.name.Quoted(),
+                              QuoteIdentifier(name.name)));
+  }
+  if (name.schema != dataset.name.schema) {
+    store.Execute(fmt::format("ALTER TABLE {} SET SCHEMA {}",
+                              base::QualifiedName{dataset.name.schema, name.name}.Quoted(),
+                              QuoteIdentifier(name.schema)));
+  }
+  dataset.name = name;
+  store.Execute("UPDATE tidemark.dataset SET schema_name = $2, table_name = $3 WHERE id = $1",
+                {std::to_string(dataset.id), name.schema, name.name});
+  DefineReading(store, dataset);
+  GrantReading(store, dataset);
 }
 
 bool FollowShape(pg::Connection& store, Dataset& dataset, const SourceShape& now, int64_t tx) {

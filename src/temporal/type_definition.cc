@@ -158,22 +158,13 @@ constexpr const char* kAddLabel = R"sql(
 ALTER TYPE {} ADD VALUE IF NOT EXISTS {} {}
 )sql";
 
-// A label the source has lost stays, since history may hold it. When each side has labels of its
-// own, one of them was probably renamed: guessing would give old rows a wrong meaning.
+// A label the source has lost, or calls by another name now, stays, since history may hold it; the new
+// name is a label of its own, and whoever reads the type's tables whole again finds their rows changed.
 void AdaptEnum(pg::Connection& store, const Type& type, const Type& existing) {
   const auto shared = Shared(existing.labels, type.labels);
-  const bool store_has_more = shared.size() < existing.labels.size();
-  const bool source_has_more = shared.size() < type.labels.size();
   if (shared != Shared(type.labels, existing.labels)) {
     throw Differs(type, "Its labels stand in another order.");
   }
-  if (store_has_more && source_has_more) {
-    throw Differs(type, "Each of the two has labels that the other lacks.")
-        .Hint(fmt::format("If a label was renamed in the source, rename it in the store: "
-                          "ALTER TYPE {} RENAME VALUE … TO …",
-                          type.name.Display()));
-  }
-  if (store_has_more) return;
   std::string place = existing.labels.empty() ? "" : "BEFORE " + QuoteLiteral(existing.labels[0]);
   for (const auto& label : type.labels) {
     if (std::find(shared.begin(), shared.end(), label) == shared.end()) {

@@ -208,22 +208,27 @@ TEST_F(TypesTest, CompositeGainsAttributesAtItsEnd) {
 
 TEST_F(TypesTest, DifferentTypesOfOneNameAreRefusedByName) {
   store_->Execute(
-      "CREATE TYPE public.mood AS ENUM ('a', 'b');"
       "CREATE TYPE public.turned AS ENUM ('a', 'b');"
       "CREATE TYPE public.pair AS (a int); CREATE DOMAIN public.d AS int;"
       "CREATE TYPE public.r AS RANGE (SUBTYPE = int4);"
       "CREATE DOMAIN public.kind AS int");
   source_->Execute(
-      "CREATE TYPE public.mood AS ENUM ('a', 'c');"
       "CREATE TYPE public.turned AS ENUM ('b', 'a');"
       "CREATE TYPE public.pair AS (a bigint); CREATE DOMAIN public.d AS text;"
       "CREATE TYPE public.r AS RANGE (SUBTYPE = int8);"
       "CREATE TYPE public.kind AS ENUM ('x')");
   for (const char* type :
-       {"public.mood", "public.turned", "public.pair", "public.d", "public.r", "public.kind"}) {
+       {"public.turned", "public.pair", "public.d", "public.r", "public.kind"}) {
     EXPECT_EQ(SqlStateOf({type}), "42710") << type;
     EXPECT_THAT(last_error_, HasSubstr(type));
   }
+}
+
+TEST_F(TypesTest, EnumKeepsALabelThatTheSourceCallsOtherwiseNow) {
+  store_->Execute("CREATE TYPE public.mood AS ENUM ('a', 'b', 'z')");
+  source_->Execute("CREATE TYPE public.mood AS ENUM ('a', 'c', 'z')");
+  Ensure({"public.mood"});
+  EXPECT_EQ(store_->Value("SELECT enum_range(NULL::public.mood)"), "{a,c,b,z}");
 }
 
 TEST_F(TypesTest, TypeWithoutBinaryFormTravelsAsText) {
