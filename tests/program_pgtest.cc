@@ -119,9 +119,9 @@ TEST_F(Program, ADatasetIsCheckedCapturedAndItsVersionsVerified) {
   EXPECT_THAT(Tidemark({"status"}).text, HasSubstr("lake.prices"));
   EXPECT_EQ(Tidemark({"verify", "--versions"}).code, 0);
 
+  Write("tidemark.yaml", "store: \"" + dsn + "\"\nallow_volatile_store: true\n");
   const auto idle = Tidemark({"follow"});
   EXPECT_EQ(idle.code, 2);
-  EXPECT_THAT(idle.text, HasSubstr("dataset lake.prices has no cadence"));
   EXPECT_THAT(idle.text, HasSubstr("there is nothing to follow"));
   configure("sku", ", cadence: \"61 * * * *\"");
   EXPECT_THAT(Tidemark({"follow"}).text, HasSubstr("\"61\" is no minute"));
@@ -137,7 +137,7 @@ TEST_F(Program, UpWithoutASourceSaysWhatToName) {
 TEST_F(Program, AnUnreachableSourceFailsAndCreatesNothing) {
   const auto answer =
       Tidemark({"up", "--source", "postgres://app:hush@127.0.0.1:1/shop", "--data", Data(),
-                "--port", std::to_string(FreePort())});
+                "--port", std::to_string(FreePort()), "--http-port", "0"});
   EXPECT_EQ(answer.code, 1);
   EXPECT_THAT(answer.text, HasSubstr("could not connect"));
   EXPECT_THAT(answer.text, HasSubstr("(08001)"));
@@ -165,7 +165,7 @@ TEST_F(Program, AWrongPasswordFailsWithTheServersWords) {
 TEST_F(Program, ASourceWithoutLogicalDecodingIsRefusedByPreflight) {
   Cluster cluster({"wal_level = replica"});
   const auto answer = Tidemark({"up", "--source", cluster.Dsn(), "--data", Data(), "--port",
-                                std::to_string(FreePort())});
+                                std::to_string(FreePort()), "--http-port", "0"});
   EXPECT_EQ(answer.code, 3);
   EXPECT_THAT(answer.text, HasSubstr("wal_level"));
   EXPECT_FALSE(fs::exists(Data()));
@@ -184,11 +184,36 @@ TEST_F(Program, ATakenPortIsNamedBeforeAnythingIsCreated) {
   EXPECT_FALSE(fs::exists(Data()));
 }
 
+TEST_F(Program, ATakenHttpPortIsNamedWithWhatChoosesAnother) {
+  const TakenPort taken;
+  const auto port = std::to_string(taken.port());
+  for (const auto& answer :
+       {Tidemark({"up", "--source", Cluster::Shared().Dsn(), "--data", Data(), "--port", "0",
+                  "--http-port", port}),
+        Tidemark({"serve", "--store", Cluster::Shared().Dsn(), "--port", "0", "--http-port", port})}) {
+    EXPECT_EQ(answer.code, 1);
+    EXPECT_THAT(answer.text, HasSubstr("http: "));
+    EXPECT_THAT(answer.text, HasSubstr(port));
+    EXPECT_THAT(answer.text, HasSubstr("(55006)"));
+    EXPECT_THAT(answer.text, HasSubstr("--http-port"));
+    EXPECT_THAT(answer.text, HasSubstr("\"http: {listen: …}\""));
+  }
+  EXPECT_FALSE(fs::exists(Data()));
+  const auto same = Tidemark({"up", "--source", Cluster::Shared().Dsn(), "--data", Data(), "--port",
+                              port, "--http-port", port});
+  EXPECT_EQ(same.code, 2);
+  EXPECT_THAT(same.text, HasSubstr("gateway and http cannot both listen on"));
+}
+
 TEST_F(Program, ListeningElsewhereNeedsAWord) {
   Write("tidemark.yaml", "gateway: {listen: \"0.0.0.0:5480\"}\n");
   const auto answer = Tidemark({"serve", "--store", "dbname=x"});
   EXPECT_EQ(answer.code, 2);
   EXPECT_THAT(answer.text, HasSubstr("insecure: true"));
+  Write("tidemark.yaml", "http: {listen: \"0.0.0.0:8480\"}\n");
+  const auto http = Tidemark({"serve", "--store", "dbname=x"});
+  EXPECT_EQ(http.code, 2);
+  EXPECT_THAT(http.text, HasSubstr("\"http: {insecure: true}\""));
 }
 
 TEST_F(Program, ASecondUpInTheSameFolderIsRefusedByName) {
@@ -250,7 +275,7 @@ class Up : public Program {
     const int log = ::open(Log().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     up_ = ChildProcess::Start(
         {.command = {TIDEMARK_BINARY, "up", "--source", source_, "--data", Data(), "--port",
-                     std::to_string(port_)},
+                     std::to_string(port_), "--http-port", std::to_string(http_port_)},
          .environment = {"PATH=/usr/bin:/bin", "TIDEMARK_ALLOW_VOLATILE_STORE=true",
                          "TIDEMARK_PG_BINDIR=" + ServerBinaries().string()},
          .folder = folder_.path(),
@@ -287,7 +312,7 @@ class Up : public Program {
   }
 
   std::string source_;
-  int port_ = FreePort();
+  int port_ = FreePort(), http_port_ = FreePort();
   std::optional<ChildProcess> up_;
 };
 
@@ -297,6 +322,15 @@ TEST_F(Up, CopiesFollowsServesAndStopsCleanly) {
   EXPECT_EQ(line, "PGPASSFILE=" + Data() + "/pgpass psql -h 127.0.0.1 -p " +
                       std::to_string(port_) + " -U reader shop");
   EXPECT_EQ(Psql(line, "SELECT count(*) FROM orders").text, "100\n");
+  const auto url = "http://127.0.0.1:" + std::to_string(http_port_) + "/v1/status";
+  EXPECT_THAT(LogText(), HasSubstr("\n" + url + "\n"));
+  Answer status_page;
+  status_page.code = tests::Run({"python3", "-c",
+                                 "import sys, json, urllib.request; print(json.load("
+                                 "urllib.request.urlopen(sys.argv[1]))['mirrors'][0]['readable'])",
+                                 url},
+                                &status_page.text);
+  EXPECT_EQ(status_page.text, "True\n");
   const auto write = Psql(line, "DELETE FROM orders");
   EXPECT_NE(write.code, 0);
   const auto moment = Psql(line, "SELECT clock_timestamp()").text;
@@ -320,6 +354,16 @@ TEST_F(Up, CopiesFollowsServesAndStopsCleanly) {
   EXPECT_THAT(Tidemark({"bases", "--data", Data()}).text, HasSubstr("SYSTEM TIME"));
   EXPECT_THAT(Tidemark({"evidence", "1", "--data", Data()}).text, HasSubstr("public.orders"));
   EXPECT_EQ(Tidemark({"verify", "--source", source_, "--data", Data()}).code, 0);
+  const auto resync = Tidemark({"resync", "public.orders", "--data", Data(), "--json"});
+  EXPECT_EQ(resync.code, 0) << resync.text;
+  EXPECT_THAT(resync.text, HasSubstr("\"published\":true"));
+  EXPECT_THAT(resync.text, HasSubstr("\"puts\":0"));
+  EXPECT_EQ(Tidemark({"resync", "public.nothing", "--data", Data()}).code, 1);
+  EXPECT_EQ(Tidemark({"prune", "--data", Data()}).code, 2);  // no retention is declared
+  const auto erased = Tidemark(
+      {"prune", "--erase", "public.orders", "--key", "id=50", "--data", Data(), "--json"});
+  EXPECT_EQ(erased.code, 0) << erased.text;
+  EXPECT_THAT(erased.text, HasSubstr("\"versions\":1"));
   const auto added = Tidemark({"user", "add", "analyst", "--data", Data(), "--port",
                                std::to_string(port_)});
   EXPECT_EQ(added.code, 0) << added.text;
@@ -361,7 +405,8 @@ TEST_F(Up, CaptureAndServingShareOnlyTheStore) {
   follow.Signal(SIGTERM);
   ASSERT_TRUE(follow.Wait(Deadline::After(std::chrono::seconds(30))).has_value());
 
-  auto serve = start({"serve", "--config", "serve.yaml", "--port", std::to_string(port_)});
+  auto serve = start({"serve", "--config", "serve.yaml", "--port", std::to_string(port_),
+                      "--http-port", "0"});
   const auto line =
       "psql -h 127.0.0.1 -p " + std::to_string(port_) + " -U postgres shop_store";
   Answer answer;

@@ -26,6 +26,8 @@ void AddStatus(Program& program);
 void AddBases(Program& program);
 void AddEvidence(Program& program);
 void AddVerify(Program& program);
+void AddPrune(Program& program);
+void AddResync(Program& program);
 void AddWait(Program& program);
 void AddUser(Program& program);
 

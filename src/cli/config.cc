@@ -12,7 +12,8 @@
 
 #include "base/error.h"
 #include "capture/cadence.h"
-#include "capture/mirror_job.h"
+#include "capture/mirror_options.h"
+#include "cli/signed_calls.h"
 #include "cli/yaml_reader.h"
 #include "pg/dsn.h"
 
@@ -63,25 +64,6 @@ std::string ReadSourceName(YamlMap& map, const Config& config) {
   return name;
 }
 
-Mirror ReadMirror(const YamlFile& file, const Config& config, const std::string& name,
-                  const YAML::Node& node) {
-  YamlMap map(file, node, fmt::format("mirror \"{}\"", name));
-  Mirror mirror{.name = name, .source = ReadSourceName(map, config), .slot = ""};
-  if (config.FindSource(mirror.source)->dsn() == nullptr) {
-    map.Complain(fmt::format("source \"{}\" is no PostgreSQL: only one can be mirrored",
-                             mirror.source),
-                 "source");
-  }
-  mirror.publication = map.Text("publication").value_or(kDefaultPublication);
-  mirror.slot = map.Text("slot").value_or(capture::SlotNameFor(name));
-  if (mirror.slot.empty() || mirror.slot.find_first_not_of(kSlotNameCharacters) !=
-                                 std::string::npos) {
-    map.Complain("\"slot\" may contain only lower-case letters, digits and underscores", "slot");
-  }
-  map.RefuseOthers();
-  return mirror;
-}
-
 std::string ReadCadence(YamlMap& map) {
   const auto text = map.Text("cadence").value_or("");
   if (text.empty()) return text;
@@ -95,6 +77,48 @@ std::string ReadCadence(YamlMap& map) {
   return text;
 }
 
+/// 90d, 12h, 2w: a number and s, m, h, d, w or y.
+std::string ReadRetention(YamlMap& map) {
+  const auto text = map.Text("retention").value_or("");
+  if (text.empty()) return text;
+  const auto digits = text.find_first_not_of("0123456789");
+  const bool fits = digits != 0 && digits == text.size() - 1 &&
+                    std::string_view("smhdwy").find(text.back()) != std::string_view::npos &&
+                    text.find_first_not_of('0') < digits;
+  if (!fits) map.Complain("\"retention\" must be a span like 90d, 12h or 2y", "retention");
+  return text;
+}
+
+std::string ReadSlot(YamlMap& map, const std::string& name) {
+  auto slot = map.Text("slot").value_or(capture::SlotNameFor(name));
+  if (slot.empty() || slot.find_first_not_of(kSlotNameCharacters) != std::string::npos) {
+    map.Complain("\"slot\" may contain only lower-case letters, digits and underscores", "slot");
+  }
+  return slot;
+}
+
+Mirror ReadMirror(const YamlFile& file, const Config& config, const std::string& name,
+                  const YAML::Node& node) {
+  YamlMap map(file, node, fmt::format("mirror \"{}\"", name));
+  Mirror mirror{.name = name, .source = ReadSourceName(map, config), .slot = ""};
+  if (config.FindSource(mirror.source)->dsn() == nullptr) {
+    map.Complain(fmt::format("source \"{}\" is no PostgreSQL: only one can be mirrored",
+                             mirror.source),
+                 "source");
+  }
+  mirror.publication = map.Text("publication").value_or(kDefaultPublication);
+  mirror.slot = ReadSlot(map, name);
+  mirror.cadence = ReadCadence(map);
+  const auto on_gap = map.Text("on_gap").value_or("resync");
+  if (on_gap != "resync" && on_gap != "stop") {
+    map.Complain("\"on_gap\" must be resync or stop", "on_gap");
+  }
+  mirror.resync_on_gap = on_gap == "resync";
+  mirror.retention = ReadRetention(map);
+  map.RefuseOthers();
+  return mirror;
+}
+
 Strategy ReadStrategy(YamlMap& map) {
   static const std::array<std::pair<const char*, Strategy>, 3> names = {
       {{"snapshot", Strategy::kSnapshot}, {"cursor", Strategy::kCursor}, {"cdc", Strategy::kCdc}}};
@@ -103,6 +127,23 @@ Strategy ReadStrategy(YamlMap& map) {
     if (text == name) return strategy;
   }
   map.Complain("\"strategy\" must be snapshot, cursor or cdc", "strategy");
+}
+
+/// Of a dataset that is followed through a slot of its own.
+void CompleteCdc(YamlMap& map, const Config& config, Dataset& dataset) {
+  if (config.FindSource(dataset.source)->dsn() == nullptr) {
+    map.Complain(fmt::format("source \"{}\" is no PostgreSQL: only one has changes to follow",
+                             dataset.source),
+                 "source");
+  }
+  if (!dataset.key.empty()) {
+    map.Complain("with \"strategy: cdc\" the key is the table's own: leave \"key\" out", "key");
+  }
+  if (std::count(dataset.relation.begin(), dataset.relation.end(), '.') != 1) {
+    map.Complain("with \"strategy: cdc\" the relation must be named schema.table", "relation");
+  }
+  dataset.publication = map.Text("publication").value_or(capture::SlotNameFor(dataset.name));
+  dataset.slot = ReadSlot(map, dataset.name);
 }
 
 Dataset ReadDataset(const YamlFile& file, const Config& config, const std::string& name,
@@ -116,10 +157,13 @@ Dataset ReadDataset(const YamlFile& file, const Config& config, const std::strin
   dataset.overlap = map.Text("overlap").value_or("");
   dataset.as = map.Text("as").value_or("");
   dataset.cadence = ReadCadence(map);
-  map.RefuseOthers();
-  if (dataset.strategy != Strategy::kCdc && dataset.key.empty()) {
+  dataset.retention = ReadRetention(map);
+  if (dataset.strategy == Strategy::kCdc) {
+    CompleteCdc(map, config, dataset);
+  } else if (dataset.key.empty()) {
     map.Complain(fmt::format("dataset \"{}\" needs \"key\"", name));
   }
+  map.RefuseOthers();
   if ((dataset.strategy == Strategy::kCursor) != !dataset.cursor.empty()) {
     map.Complain(fmt::format("dataset \"{}\": \"cursor\" and \"strategy: cursor\" need each other",
                              name));
@@ -164,9 +208,30 @@ GatewayLimits ReadLimits(const YamlFile& file, const YAML::Node& node) {
   return limits;
 }
 
-/// `gateway` is nullptr for the other servers.
+void ReadGateway(const YamlFile& file, YamlMap& map, Config& config) {
+  if (const auto given = map.Find("limits")) config.gateway_limits = ReadLimits(file, *given);
+  config.gateway_superusers = map.Flag("superusers", false);
+}
+
+void ReadHttp(const YamlFile& file, YamlMap& map, Config& config) {
+  auto& serving = config.http_serving;
+  serving.off = map.Flag("off", false);
+  if (const auto token = map.Secret("token")) {
+    if (token->empty()) map.Complain("\"token\" must not be empty", "token");
+    serving.token = *token;
+  }
+  if (const auto given = map.Find("limits")) {
+    YamlMap limits(file, *given, "\"limits\"");
+    serving.connections = limits.Number("connections", 1, 10'000);
+    serving.subscribers = limits.Number("subscribers", 0, 10'000);
+    serving.body_bytes = limits.Number("body_bytes", 1, 64U << 20);
+    limits.RefuseOthers();
+  }
+}
+
+/// `rest` reads what only this server has.
 void ReadListen(const YamlFile& file, YamlMap& above, const std::string& name, Listen& listen,
-                Config* gateway) {
+                const std::function<void(YamlMap&)>& rest) {
   const auto node = above.Find(name);
   if (!node) return;
   YamlMap map(file, *node, fmt::format("\"{}\"", name));
@@ -182,10 +247,7 @@ void ReadListen(const YamlFile& file, YamlMap& above, const std::string& name, L
   }
   listen.insecure = map.Flag("insecure", listen.insecure);
   if (const auto tls = map.Find("tls")) ReadTls(file, *tls, listen);
-  if (gateway != nullptr) {
-    if (const auto given = map.Find("limits")) gateway->gateway_limits = ReadLimits(file, *given);
-    gateway->gateway_superusers = map.Flag("superusers", false);
-  }
+  rest(map);
   map.RefuseOthers();
 }
 
@@ -242,8 +304,10 @@ Config ReadConfig(const std::string& text, const std::string& file_name,
   if (const auto data = map.Text("data")) config.data = *data;
   config.allow_volatile_store = map.Flag("allow_volatile_store", false);
   config.gateway.insecure = config.http.insecure = map.Flag("insecure", false);
-  ReadListen(file, map, "gateway", config.gateway, &config);
-  ReadListen(file, map, "http", config.http, nullptr);
+  ReadListen(file, map, "gateway", config.gateway,
+             [&](YamlMap& inner) { ReadGateway(file, inner, config); });
+  ReadListen(file, map, "http", config.http,
+             [&](YamlMap& inner) { ReadHttp(file, inner, config); });
   map.EachEntry("sources", [&](const std::string& name, const YAML::Node& node) {
     config.sources.push_back(ReadSource(file, name, node));
   });
@@ -254,6 +318,9 @@ Config ReadConfig(const std::string& text, const std::string& file_name,
     config.datasets.push_back(ReadDataset(file, config, name, node));
   });
   config.cadence = ReadCadence(map);
+  config.retention = ReadRetention(map);
+  ReadOccurrences(file, map, config);
+  ReadWebhooks(file, map, config);
   map.RefuseOthers();
   return config;
 }

@@ -6,10 +6,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
+
+#include "http/occurrences.h"
+#include "http/url.h"
 
 namespace tidemark::cli {
 
@@ -32,11 +36,14 @@ struct Source {
   const std::string* dsn() const;
 };
 
-/// A whole publication, followed live.
+/// A whole publication: followed live, or captured on its cadence.
 struct Mirror {
   std::string name, source;
   std::string publication = kDefaultPublication;
   std::string slot;  // default: capture::SlotNameFor the name
+  std::string cadence;  // cron expression; empty: live
+  bool resync_on_gap = true;  // on_gap: resync, or stop
+  std::string retention;      // how far back history is kept; empty: the common one
 };
 
 enum class Strategy { kSnapshot, kCursor, kCdc };
@@ -49,7 +56,9 @@ struct Dataset {
   std::string cursor;   // only of kCursor
   std::string overlap;  // how far a cursor goes back, in its own terms; may be empty
   std::string as;       // schema.table in the store; empty: the dataset's name
+  std::string publication, slot;  // only of kCdc; both default to capture::SlotNameFor the name
   std::string cadence;  // cron expression; empty: the common one
+  std::string retention;
 };
 
 /// Where one of the servers listens.
@@ -70,6 +79,21 @@ struct GatewayLimits {
   std::optional<uint32_t> sessions, startups, startup_bytes, startup_seconds;
 };
 
+/// The http server besides where it listens; its own defaults (http/options.h) where nothing is said.
+struct HttpServing {
+  bool off = false;
+  std::string token;  // a secret; empty: nobody need show one
+  std::optional<uint32_t> connections, subscribers, body_bytes;
+};
+
+/// A receiver that is told of changes.
+struct Webhook {
+  std::string name;
+  http::Url url;                      // a secret
+  std::vector<std::string> keys;      // secrets
+  std::vector<std::string> datasets;  // declared names, schema.table, or mirrors; empty: all
+};
+
 struct Config {
   std::optional<std::string> store_dsn;  // a secret; nullopt: embedded
   std::filesystem::path data = "tidemark-data";
@@ -78,10 +102,15 @@ struct Config {
   GatewayLimits gateway_limits;
   bool gateway_superusers = false;  // whether the store's superusers are served
   Listen http{.port = 8480};
+  HttpServing http_serving;
   std::vector<Source> sources;
   std::vector<Mirror> mirrors;
   std::vector<Dataset> datasets;
   std::string cadence;  // cron expression for datasets without their own; may be empty
+  std::string retention;  // of what has none of its own; empty: for ever
+  /// Which datasets may be captured by signed calls, by their declared names; their keys are secrets.
+  std::map<std::string, http::OccurrenceRules> occurrences;
+  std::vector<Webhook> webhooks;
 
   /// nullptr when there is none of that name.
   const Source* FindSource(const std::string& name) const;

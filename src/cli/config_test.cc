@@ -147,7 +147,144 @@ TEST(Config, LimitsOfTheGatewayHaveTheirRanges) {
   EXPECT_EQ(ComplaintOf("gateway: {limits: {startup_bytes: 9k}}\n"),
             "tidemark.yaml:1:35: \"startup_bytes\" must be a whole number from 100 to 10000");
   EXPECT_EQ(ComplaintOf("http: {limits: {sessions: 1}}\n"),
-            "tidemark.yaml:1:8: unknown key \"limits\" in \"http\"");
+            "tidemark.yaml:1:17: unknown key \"sessions\" in \"limits\"");
+}
+
+TEST(Config, TheHttpServerCanBeLimitedProtectedAndSwitchedOff) {
+  const auto config = Read("http: {listen: \"[::1]:81\", token: \"${SHOP_DSN}\", off: true, limits: "
+                           "{connections: 9, subscribers: 3, body_bytes: 1000}}\n");
+  EXPECT_EQ(config.http.host, "::1");
+  EXPECT_EQ(config.http.port, 81);
+  EXPECT_TRUE(config.http_serving.off);
+  EXPECT_EQ(config.http_serving.token, "postgres://app:secret@db.example/shop");
+  EXPECT_EQ(config.http_serving.connections, 9u);
+  EXPECT_EQ(config.http_serving.subscribers, 3u);
+  EXPECT_EQ(config.http_serving.body_bytes, 1000u);
+  EXPECT_FALSE(Read("").http_serving.off);
+  EXPECT_EQ(Read("").http.port, 8480);
+  EXPECT_EQ(ComplaintOf("http: {tokn: x}\n"),
+            "tidemark.yaml:1:8: unknown key \"tokn\" in \"http\", did you mean \"token\"?");
+  EXPECT_EQ(ComplaintOf("http: {token: \"\"}\n"),
+            "tidemark.yaml:1:15: \"token\" must not be empty");
+  EXPECT_NE(ComplaintOf("http: {limits: {connections: 0}}\n"), "");
+  EXPECT_NE(ComplaintOf("http: {superusers: true}\n"), "");
+  EXPECT_NE(ComplaintOf("gateway: {token: x}\n"), "");
+}
+
+TEST(Config, OccurrencesNeedNoSourceWhereTheConfigurationOnlyServes) {
+  const auto config = Read(R"(occurrences:
+  crm.customers: {secret: "whsec_Zm9v"}
+  shop.audit: {secret: [old, new], signature: stripe, tolerance: 90s, per_minute: 5}
+  lake.prices: {secret: plain, signature: github}
+)");
+  ASSERT_EQ(config.occurrences.size(), 3u);
+  const auto& standard = config.occurrences.at("crm.customers");
+  EXPECT_EQ(standard.scheme, http::SignatureScheme::kStandard);
+  EXPECT_EQ(standard.keys, std::vector<std::string>{"foo"});
+  EXPECT_EQ(standard.tolerance, std::chrono::minutes(5));
+  EXPECT_EQ(standard.per_minute, 60u);
+  const auto& stripe = config.occurrences.at("shop.audit");
+  EXPECT_EQ(stripe.scheme, http::SignatureScheme::kStripe);
+  EXPECT_EQ(stripe.keys, (std::vector<std::string>{"old", "new"}));
+  EXPECT_EQ(stripe.tolerance, std::chrono::seconds(90));
+  EXPECT_EQ(stripe.per_minute, 5u);
+  EXPECT_EQ(config.occurrences.at("lake.prices").scheme, http::SignatureScheme::kGithub);
+}
+
+TEST(Config, OccurrencesAreRefusedForWhatIsNotDeclaredAndForWhatIsLive) {
+  const std::string above = "sources: {s: {postgres: dbname=x}}\nmirrors: {m: {source: s}}\n"
+                            "datasets: {a.b: {source: s, relation: r, strategy: snapshot, key: "
+                            "[k]}}\n";
+  EXPECT_EQ(Read(above + "occurrences: {a.b: {secret: x}}").occurrences.size(), 1u);
+  EXPECT_EQ(ComplaintOf(above + "occurrences: {a.bb: {secret: x}}"),
+            "tidemark.yaml:4:21: there is no dataset \"a.bb\", did you mean \"a.b\"?");
+  EXPECT_EQ(ComplaintOf(above + "occurrences: {m: {secret: x}}"),
+            "tidemark.yaml:4:18: \"m\" is followed live and takes no occurrences");
+  const std::string cdc = "sources: {s: {postgres: dbname=x}}\n"
+                          "datasets: {a.b: {source: s, relation: p.r, strategy: cdc}}\n";
+  EXPECT_EQ(ComplaintOf(cdc + "occurrences: {a.b: {secret: x}}"),
+            "tidemark.yaml:3:20: \"a.b\" is followed live and takes no occurrences");
+  EXPECT_EQ(Read(cdc + "cadence: \"@daily\"\noccurrences: {a.b: {secret: x}}").occurrences.size(),
+            1u);
+}
+
+TEST(Config, OccurrencesNameWhatIsWrongWithThemAndNoSecret) {
+  const auto complaint = [](const std::string& rules) {
+    return ComplaintOf("occurrences: {a.b: {" + rules + "}}\n");
+  };
+  EXPECT_EQ(complaint(""), "tidemark.yaml:1:20: entry \"a.b\" of occurrences needs \"secret\"");
+  EXPECT_EQ(complaint("secret: \"\""), "tidemark.yaml:1:29: the secret is empty");
+  EXPECT_EQ(complaint("secret: [hush, \"whsec_hush!\"]"),
+            "tidemark.yaml:1:29: what follows \"whsec_\" in the secret is no Base64");
+  EXPECT_EQ(complaint("secret: hush, secret_file: x"),
+            "tidemark.yaml:1:29: \"secret\" and \"secret_file\" exclude each other");
+  EXPECT_EQ(complaint("secret: hush, signature: hmac"),
+            "tidemark.yaml:1:46: \"signature\" must be standard, github or stripe");
+  for (const char* tolerance : {"0s", "5", "m", "-5m", "2h", "5 m", "5d", "99999999999s"}) {
+    EXPECT_EQ(complaint(std::string("secret: hush, tolerance: ") + tolerance),
+              "tidemark.yaml:1:46: \"tolerance\" must be a time such as 90s or 5m, at most 60m")
+        << tolerance;
+  }
+  EXPECT_EQ(complaint("secret: hush, signature: github, tolerance: 5m"),
+            "tidemark.yaml:1:65: \"tolerance\" needs a signature that covers a time, which "
+            "github's does not");
+  EXPECT_EQ(complaint("secret: hush, per_minute: 0"),
+            "tidemark.yaml:1:47: \"per_minute\" must be a whole number from 1 to 6000");
+  EXPECT_EQ(complaint("secret: hush, tolerence: 5m"),
+            "tidemark.yaml:1:35: unknown key \"tolerence\" in entry \"a.b\" of occurrences, did "
+            "you mean \"tolerance\"?");
+}
+
+TEST(Config, WebhooksGoOutEncryptedUnlessToldOtherwise) {
+  const auto config = Read(R"(webhooks:
+  crm: {url: "https://hooks.example.com/in?key=hush", secret: x, datasets: [crm.customers, shop]}
+  local: {url: "http://127.0.0.1:9000/", secret: x}
+  lab: {url: "http://lab.example/", secret: x, insecure: true}
+)");
+  ASSERT_EQ(config.webhooks.size(), 3u);
+  EXPECT_EQ(config.webhooks[0].url.target, "/in?key=hush");
+  EXPECT_EQ(config.webhooks[0].datasets, (std::vector<std::string>{"crm.customers", "shop"}));
+  EXPECT_TRUE(config.webhooks[1].datasets.empty());
+  EXPECT_EQ(ComplaintOf("webhooks: {w: {url: \"http://lab.example/hush\", secret: x}}"),
+            "tidemark.yaml:1:21: webhook \"w\" needs https, or an explicit \"insecure: true\"");
+  EXPECT_EQ(ComplaintOf("webhooks: {w: {url: \"lab.example/hush\", secret: x}}"),
+            "tidemark.yaml:1:21: the address must begin with https:// or http://");
+  EXPECT_EQ(ComplaintOf("webhooks: {w: {secret: x}}"),
+            "tidemark.yaml:1:15: webhook \"w\" needs \"url\"");
+  EXPECT_EQ(ComplaintOf("webhooks: {w: {url: \"https://a/\"}}"),
+            "tidemark.yaml:1:15: webhook \"w\" needs \"secret\"");
+}
+
+TEST(Config, MirrorsAndDatasetsOfStrategyCdcHaveCadencesRetentionsAndSlotsOfTheirOwn) {
+  const auto config = Read(
+      "sources: {s: {postgres: dbname=x}}\n"
+      "mirrors: {m: {source: s, cadence: \"*/5 * * * *\", on_gap: stop, retention: 90d}}\n"
+      "datasets: {a.b: {source: s, relation: public.b, strategy: cdc, retention: 2w}}\n"
+      "retention: 1y\n");
+  EXPECT_EQ(config.mirrors.at(0).cadence, "*/5 * * * *");
+  EXPECT_FALSE(config.mirrors.at(0).resync_on_gap);
+  EXPECT_EQ(config.mirrors.at(0).retention, "90d");
+  EXPECT_EQ(config.datasets.at(0).publication, "tidemark_a_b");
+  EXPECT_EQ(config.datasets.at(0).slot, "tidemark_a_b");
+  EXPECT_EQ(config.datasets.at(0).retention, "2w");
+  EXPECT_EQ(config.retention, "1y");
+}
+
+TEST(Config, NamesWhatACdcDatasetAMirrorOrARetentionCannotBe) {
+  const std::string above = "sources: {s: {postgres: dbname=x}, f: {files: x}}\n";
+  EXPECT_EQ(ComplaintOf(above + "datasets: {a.b: {source: f, relation: p.b, strategy: cdc}}"),
+            "tidemark.yaml:2:26: source \"f\" is no PostgreSQL: only one has changes to follow");
+  EXPECT_EQ(ComplaintOf(above + "datasets: {a.b: {source: s, relation: b, strategy: cdc}}"),
+            "tidemark.yaml:2:39: with \"strategy: cdc\" the relation must be named schema.table");
+  EXPECT_EQ(ComplaintOf(above + "datasets: {a.b: {source: s, relation: p.b, strategy: cdc, key: [k]}}"),
+            "tidemark.yaml:2:64: with \"strategy: cdc\" the key is the table's own: leave \"key\" out");
+  EXPECT_EQ(ComplaintOf(above + "mirrors: {m: {source: s, on_gap: ignore}}"),
+            "tidemark.yaml:2:34: \"on_gap\" must be resync or stop");
+  for (const char* span : {"90", "d", "0d", "1.5d", "-1d", "90 days"}) {
+    EXPECT_EQ(ComplaintOf("retention: \"" + std::string(span) + "\""),
+              "tidemark.yaml:1:12: \"retention\" must be a span like 90d, 12h or 2y")
+        << span;
+  }
 }
 
 TEST(Listen, RequiresTlsWhereItIsReachableFromElsewhere) {

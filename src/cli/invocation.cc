@@ -48,6 +48,8 @@ void AddPortOptions(CLI::App& command, Invocation& invocation) {
   command.add_option("--http-port", invocation.http_port, "port of the http server (8480)")
       ->envname("TIDEMARK_HTTP_PORT")
       ->type_name("P");
+  command.add_flag("--no-http", invocation.no_http, "do not start the http server")
+      ->envname("TIDEMARK_NO_HTTP");
 }
 
 void AddJsonOption(CLI::App& command, Invocation& invocation) {
@@ -68,6 +70,7 @@ Config Invocation::Configure() const {
   }
   if (port) config.gateway.port = *port;
   if (http_port) config.http.port = *http_port;
+  if (no_http) config.http_serving.off = true;
   if (!source.empty()) {
     // What the command line names stands alone; the file's mirrors are not meant then.
     config.sources.clear();

@@ -26,6 +26,7 @@ inline constexpr const char* kDefaultConfigFile = "tidemark.yaml";
 struct Invocation {
   std::string config_file, data, store, source;
   std::optional<uint16_t> port, http_port;
+  bool no_http = false;
   bool json = false;
   std::stop_token stop;
   StopSignals* signals = nullptr;  // main's
@@ -38,7 +39,7 @@ struct Invocation {
 void AddConfigOption(CLI::App& command, Invocation& invocation);
 void AddStoreOptions(CLI::App& command, Invocation& invocation);   // --config --data --store
 void AddSourceOption(CLI::App& command, Invocation& invocation);   // --source
-void AddPortOptions(CLI::App& command, Invocation& invocation);    // --port --http-port
+void AddPortOptions(CLI::App& command, Invocation& invocation);    // --port --http-port --no-http
 void AddJsonOption(CLI::App& command, Invocation& invocation);     // --json
 
 /// The store's connection string: the configuration's, or the embedded store's in its folder.

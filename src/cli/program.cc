@@ -42,7 +42,7 @@ int Run(int argc, char** argv) {
   Invocation invocation;
   Program program{.app = app, .invocation = invocation, .chosen = {}};
   for (const auto add : {AddUp, AddCheck, AddCapture, AddFollow, AddServe, AddStatus, AddBases, AddEvidence,
-                         AddVerify, AddWait, AddUser}) {
+                         AddVerify, AddPrune, AddResync, AddWait, AddUser}) {
     add(program);
   }
   try {

@@ -86,6 +86,10 @@ std::string DatasetText(const json& dataset) {
                         Grouped(Number(dataset["rows"])), Text(dataset["name"]),
                         Text(dataset["last_basis"]), Text(dataset["extracted"]));
   }
+  if (const auto calls = dataset.value("occurrences", json()); calls.is_object()) {
+    text += fmt::format("  occurrences {} open, the last one {}, received {}\n", Text(calls["open"]),
+                        Text(calls["last_state"]), Text(calls["last_received"]));
+  }
   const auto& failure = dataset["last_failure"];
   if (failure.is_object()) {
     text += fmt::format("  problem: {} ({}), {}\n", Text(failure["message"]),
@@ -93,6 +97,20 @@ std::string DatasetText(const json& dataset) {
     for (const char* field : {"detail", "hint"}) {
       if (failure[field].is_string()) text += fmt::format("    {}: {}\n", field, Text(failure[field]));
     }
+  }
+  return text;
+}
+
+std::string WebhookText(const json& webhook) {
+  std::string text = fmt::format("\nwebhook {}: {}\n", Text(webhook["name"]),
+                                 !webhook["disabled_at"].is_null() ? "disabled by its receiver"
+                                 : Number(webhook["failures"]) > 0 ? "failing"
+                                                                   : "delivering");
+  text += fmt::format("  delivered  {} events, up to {}, last at {}\n", Text(webhook["delivered"]),
+                      Text(webhook["last_event"]), Text(webhook["delivered_at"]));
+  if (webhook["error"].is_string()) {
+    text += fmt::format("  problem: {}; {} failures in a row, last at {}\n", Text(webhook["error"]),
+                        Text(webhook["failures"]), Text(webhook["attempted_at"]));
   }
   return text;
 }
@@ -118,6 +136,11 @@ std::string StatusText(const json& status) {
   const auto datasets = status.value("datasets", json::array());
   for (const auto& dataset : datasets) text += DatasetText(dataset);
   if (status["mirrors"].empty() && datasets.empty()) text += "no mirror yet\n";
+  for (const auto& calls : status.value("unclaimed_occurrences", json::array())) {
+    text += fmt::format("\nproblem: {} occurrences of {} wait since {}, and nobody captures it\n",
+                        Text(calls["open"]), Text(calls["dataset"]), Text(calls["since"]));
+  }
+  for (const auto& webhook : status.value("webhooks", json::array())) text += WebhookText(webhook);
   return text;
 }
 

@@ -84,7 +84,8 @@ constexpr const char* kLoadStatus = R"(
                'last_basis', r.basis,
                'extracted', m.extracted_from,
                'accepted', m.accepted_at,
-               'last_failure', f.failure) ORDER BY j.name)
+               'last_failure', f.failure,
+               'occurrences', o.occurrences) ORDER BY j.name)
       FROM tidemark.journal AS j
       JOIN tidemark.source AS s ON s.id = j.source
       LEFT JOIN tidemark.dataset AS d ON d.journal = j.id
@@ -100,7 +101,35 @@ constexpr const char* kLoadStatus = R"(
         FROM tidemark.capture_failure AS x
         WHERE x.dataset = j.name AND (m.accepted_at IS NULL OR x.failed_at > m.accepted_at)
         ORDER BY x.capture DESC LIMIT 1) AS f ON true
-      WHERE j.publication IS NULL), '[]')))";
+      LEFT JOIN LATERAL (
+        SELECT pg_catalog.jsonb_build_object(
+                 'open', (SELECT pg_catalog.count(*) FROM tidemark.occurrence AS y
+                          WHERE y.dataset = j.name AND y.state IN ('queued', 'running')),
+                 'last_received', x.received_at, 'last_state', x.state,
+                 'last_error', x.error) AS occurrences
+        FROM tidemark.occurrence AS x WHERE x.dataset = j.name
+        ORDER BY x.received_at DESC LIMIT 1) AS o ON true
+      WHERE j.publication IS NULL), '[]'),
+    'unclaimed_occurrences', coalesce((
+      SELECT pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
+               'dataset', u.dataset, 'open', u.open, 'since', u.since) ORDER BY u.dataset)
+      FROM (
+        SELECT o.dataset, pg_catalog.count(*) AS open, pg_catalog.min(o.received_at) AS since
+        FROM tidemark.occurrence AS o
+        WHERE o.state IN ('queued', 'running')
+          AND NOT EXISTS (SELECT FROM tidemark.journal AS j WHERE j.name = o.dataset)
+        GROUP BY o.dataset) AS u), '[]'),
+    'webhooks', coalesce((
+      SELECT pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
+               'name', w.name,
+               'last_event', w.basis || '-' || w.dataset,
+               'delivered', w.delivered,
+               'delivered_at', w.delivered_at,
+               'attempted_at', w.attempted_at,
+               'failures', w.failures,
+               'error', w.error,
+               'disabled_at', w.disabled_at) ORDER BY w.name)
+      FROM tidemark.webhook AS w), '[]')))";
 
 constexpr const char* kLoadBases = R"(
   SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(

@@ -20,7 +20,11 @@ namespace tidemark::temporal {
 ///             datasets: [{name, strategy, keying, key, rows, version, readable, dropped}]}],
 ///  datasets: [{declared, name, source, strategy, key, state, rows, version, readable, last_basis,
 ///              extracted, accepted, last_failure: {capture, sqlstate, message, detail, hint,
-///              failed_at} | null}]}
+///              failed_at} | null, occurrences: {open, last_received, last_state, last_error} | null}],
+///  unclaimed_occurrences: [{dataset, open, since}],
+///  webhooks: [{name, last_event, delivered, delivered_at, attempted_at, failures, error,
+///              disabled_at}]}
+/// Unclaimed are occurrences of datasets that no capturing process has ever known.
 /// A mirror is readable once its first copy is published; `rows` is null until then. The datasets
 /// outside mirrors come last; what is not known before the first capture is null.
 std::string LoadStatus(pg::Connection& store);
