@@ -127,10 +127,14 @@ void Reshape::Drop(const std::string& name) {
   }
   const std::string quoted = QuoteIdentifier(name);
   const std::string retired = QuoteIdentifier(RetiredName(column.number));
-  store_->Execute(fmt::format("ALTER TABLE ONLY {} DROP COLUMN {}", d.name.Quoted(), quoted));
+  // Not along the inheritance, whose NOT NULL constraints PostgreSQL 18 does not let go.
+  const std::string parent = d.name.Quoted();
+  store_->Execute(fmt::format("ALTER TABLE {} NO INHERIT {}", d.Current(), parent));
+  store_->Execute(fmt::format("ALTER TABLE {} DROP COLUMN {}", parent, quoted));
   store_->Execute(fmt::format("ALTER TABLE {} ALTER COLUMN {} DROP NOT NULL", d.Current(), quoted));
   store_->Execute(
       fmt::format("ALTER TABLE {} RENAME COLUMN {} TO {}", d.Current(), quoted, retired));
+  store_->Execute(fmt::format("ALTER TABLE {} INHERIT {}", d.Current(), parent));
   store_->Execute(
       fmt::format("ALTER TABLE {} RENAME COLUMN {} TO {}", d.History(), quoted, retired));
   CloseRow(column);
@@ -187,10 +191,15 @@ bool Reshape::Retype(const std::string& name, const DatasetColumn& as) {
   const std::string quoted = QuoteIdentifier(name);
   if (Lossless(d.Current(), quoted, column.type_sql, as.type_sql) &&
       Lossless(d.History(), quoted, column.type_sql, as.type_sql)) {
-    for (const auto& relation : {d.name.Quoted(), d.History()}) {
+    // Each for itself: along an inheritance PostgreSQL 18 makes NOT NULL constraints anew under names
+    // that the child has otherwise.
+    const std::string parent = d.name.Quoted();
+    store_->Execute(fmt::format("ALTER TABLE {} NO INHERIT {}", d.Current(), parent));
+    for (const auto& relation : {parent, d.Current(), d.History()}) {
       store_->Execute(fmt::format("ALTER TABLE {0} ALTER COLUMN {1} TYPE {2} USING {1}::{2}",
                                   relation, quoted, as.type_sql));
     }
+    store_->Execute(fmt::format("ALTER TABLE {} INHERIT {}", d.Current(), parent));
     const int position = CloseRow(column);
     column.source_type = as.source_type;
     column.type_modifier = as.type_modifier;
