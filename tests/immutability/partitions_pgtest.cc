@@ -91,6 +91,12 @@ TEST_F(Partitions, ATransactionOlderThanASealMissesNoVersion) {
       fmt::format("DO $$ BEGIN FOR i IN 1..{} LOOP UPDATE t SET n = i WHERE id = 1 + "
                   "i % 10; COMMIT; END LOOP; END $$",
                   kCommits));
+  // A snapshot without a newer publish could not tell that the instant has passed.
+  const auto published = Deadline::After(30s);
+  while (!published.passed() &&
+         store_->Value("SELECT max(system_time) > " + instant + " FROM tidemark.basis") != "t") {
+    std::this_thread::sleep_for(5ms);
+  }
   auto reader = tests::Cluster::Shared().Connect("store_" + name_);
   const auto question = fmt::format(
       "SELECT count(*) || ' rows, sum ' || sum(n) FROM tidemark.as_of(NULL::public.t, {})",

@@ -69,6 +69,9 @@ CREATE TRIGGER raise_event_horizon AFTER DELETE ON tidemark.basis_member
 REFERENCING OLD TABLE AS gone
 FOR EACH STATEMENT EXECUTE FUNCTION tidemark.raise_event_horizon();
 
+-- Whether the journal is one declared dataset of strategy cdc, which bears the journal's name.
+ALTER TABLE tidemark.journal ADD single boolean NOT NULL DEFAULT false;
+
 -- One row for each dataset that a basis changed; ordered by (basis, dataset_id). A dataset outside
 -- mirrors bears its declared name.
 CREATE VIEW tidemark.event AS
@@ -76,7 +79,7 @@ SELECT m.basis || '-' || m.dataset AS id,
        m.basis,
        m.dataset AS dataset_id,
        'dataset.changed'::text AS kind,
-       CASE WHEN j.publication IS NULL THEN j.name
+       CASE WHEN j.publication IS NULL OR j.single THEN j.name
             ELSE d.schema_name || '.' || d.table_name END AS dataset,
        d.schema_name || '.' || d.table_name AS relation,
        j.name AS journal,
@@ -133,80 +136,9 @@ BEGIN
 END
 $$;
 
--- As before, and announces what changed.
-CREATE OR REPLACE FUNCTION tidemark.publish(
-  journal_id integer, lease_name text, lease_fence bigint, capture_id bigint,
-  tx_newest bigint, "position" pg_lsn, received pg_lsn, source_time timestamptz,
-  members tidemark.member[],
-  OUT basis_number bigint, OUT basis_time timestamptz)
-LANGUAGE plpgsql AS $$
-DECLARE
-  m tidemark.member;
-  v record;
-  journal_name text;
-  newest timestamptz;
-BEGIN
-  PERFORM pg_catalog.pg_advisory_xact_lock(tidemark.publish_lock());
-  SELECT j.name INTO journal_name FROM tidemark.lease l, tidemark.journal j
-  WHERE l.name = lease_name AND l.fence = lease_fence AND j.id = journal_id FOR SHARE OF l;
-  IF NOT FOUND THEN
-    RAISE EXCEPTION USING ERRCODE = '55000',
-      MESSAGE = 'another process has taken over this capture';
-  END IF;
-  SELECT b.system_time INTO newest FROM tidemark.basis b ORDER BY b.system_time DESC LIMIT 1;
-  basis_time := greatest(pg_catalog.clock_timestamp(), newest + interval '1 microsecond');
-  basis_number := pg_catalog.nextval('tidemark.basis_number');
-  PERFORM pg_catalog.setval(
-    'tidemark.published_time',
-    (extract(epoch FROM basis_time - '2000-01-01 00:00+00') * 1000000)::bigint);
-
-  INSERT INTO tidemark.basis (number, system_time, capture)
-  VALUES (basis_number, basis_time, capture_id);
-  INSERT INTO tidemark.basis_journal (journal, system_time, basis, tx_last)
-  VALUES (journal_id, basis_time, basis_number, tx_newest);
-
-  FOREACH m IN ARRAY members LOOP
-    SELECT x.hash, x.live_rows, d.schema_name || '.' || d.table_name AS relation
-    INTO v
-    FROM tidemark.dataset d
-    LEFT JOIN tidemark.version x ON x.dataset = d.id
-    WHERE d.id = m.dataset;
-    v.hash := pg_catalog.sha256(
-      coalesce(v.hash, ''::bytea)
-      || pg_catalog.int4send(m.dataset) || pg_catalog.int8send(tx_newest)
-      || pg_catalog.pg_lsn_send("position") || pg_catalog.int8send(m.puts)
-      || pg_catalog.int8send(m.deletions)
-      || pg_catalog.int8send(coalesce(v.live_rows, 0) + m.rows_added));
-    v.live_rows := coalesce(v.live_rows, 0) + m.rows_added;
-    INSERT INTO tidemark.version AS x (dataset, hash, tx, live_rows, puts, deletions)
-    VALUES (m.dataset, v.hash, tx_newest, v.live_rows, m.puts, m.deletions)
-    ON CONFLICT (dataset) DO UPDATE
-    SET hash = excluded.hash, tx = excluded.tx, live_rows = excluded.live_rows,
-        puts = x.puts + excluded.puts, deletions = x.deletions + excluded.deletions;
-    INSERT INTO tidemark.basis_member (basis, dataset, source_position, extracted_from,
-                                       extracted_to, version, tx, accepted_at, live_rows, puts,
-                                       deletions)
-    VALUES (basis_number, m.dataset, "position", m.extracted_from, m.extracted_to, v.hash,
-            tx_newest, basis_time, v.live_rows, m.puts, m.deletions);
-    PERFORM tidemark.announce(
-      tidemark.event_text(basis_number, m.dataset, v.relation, v.relation, journal_name, basis_time,
-                          v.hash, tx_newest, v.live_rows, m.puts, m.deletions,
-                          pg_catalog.jsonb_build_object('lsn', "position")),
-      basis_number, m.dataset);
-  END LOOP;
-
-  INSERT INTO tidemark.resume AS r (journal, lsn, received_lsn, received_time, tx_last, basis,
-                                    updated_at)
-  VALUES (journal_id, "position", received, source_time, tx_newest, basis_number, basis_time)
-  ON CONFLICT (journal) DO UPDATE
-  SET lsn = excluded.lsn, received_lsn = excluded.received_lsn,
-      received_time = greatest(r.received_time, excluded.received_time),
-      tx_last = excluded.tx_last, basis = excluded.basis, updated_at = excluded.updated_at;
-END
-$$;
-
--- As before, and says whether the dataset changed, counts, and announces.
-CREATE OR REPLACE FUNCTION tidemark.publish_member(
+-- One dataset that is a journal of its own. `changed`: its transition is not empty, and `tx` is its
+-- number; otherwise `tx` is the newest one, and the version is admitted again.
+CREATE FUNCTION tidemark.publish_member(
   basis_number bigint, basis_time timestamptz, dataset_id integer, changed boolean,
   tx_newest bigint, digest bytea, put_count bigint, deletion_count bigint, rows_added bigint,
   extracted_from timestamptz, extracted_to timestamptz, facts jsonb, log_position pg_lsn,
@@ -258,4 +190,4 @@ BEGIN
 END
 $$;
 
-REVOKE EXECUTE ON FUNCTION tidemark.announce FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION tidemark.announce, tidemark.publish_member FROM PUBLIC;

@@ -1,31 +1,6 @@
 -- Mirrors that are captured on a cadence: what was drained from a slot is published in one basis with
 -- other members. Publishing in steps, of which publish() is one use.
 
--- Whether the journal is one declared dataset of strategy cdc, which bears the journal's name.
-ALTER TABLE tidemark.journal ADD single boolean NOT NULL DEFAULT false;
-
-CREATE OR REPLACE VIEW tidemark.event AS
-SELECT m.basis || '-' || m.dataset AS id,
-       m.basis,
-       m.dataset AS dataset_id,
-       'dataset.changed'::text AS kind,
-       CASE WHEN j.publication IS NULL OR j.single THEN j.name
-            ELSE d.schema_name || '.' || d.table_name END AS dataset,
-       d.schema_name || '.' || d.table_name AS relation,
-       j.name AS journal,
-       m.accepted_at AS system_time,
-       pg_catalog.encode(m.version, 'hex') AS version,
-       m.tx,
-       m.live_rows AS rows,
-       m.puts,
-       m.deletions,
-       coalesce(m."position", CASE WHEN m.source_position IS NOT NULL
-                THEN pg_catalog.jsonb_build_object('lsn', m.source_position) END) AS "position"
-FROM tidemark.basis_member m
-JOIN tidemark.dataset d ON d.id = m.dataset
-JOIN tidemark.journal j ON j.id = d.journal
-WHERE m.changed;
-
 -- Throws when the lease has been taken over; keeps it from being taken until the transaction ends.
 CREATE FUNCTION tidemark.check_lease(lease_name text, lease_fence bigint) RETURNS void
 LANGUAGE plpgsql AS $$
@@ -38,7 +13,9 @@ BEGIN
 END
 $$;
 
-CREATE OR REPLACE FUNCTION tidemark.begin_publish(
+-- The last step of a capture, in the transaction that wrote the rows: takes the publish lock, checks
+-- the lease and makes the basis, whose members publish_member() then adds one by one.
+CREATE FUNCTION tidemark.begin_publish(
   lease_name text, lease_fence bigint, capture_id bigint,
   OUT basis_number bigint, OUT basis_time timestamptz)
 LANGUAGE plpgsql AS $$
@@ -136,4 +113,5 @@ BEGIN
 END
 $$;
 
-REVOKE EXECUTE ON FUNCTION tidemark.check_lease, tidemark.publish_journal FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION tidemark.check_lease, tidemark.begin_publish, tidemark.publish_journal
+FROM PUBLIC;
