@@ -7,8 +7,8 @@
 
 namespace tidemark::cli {
 
-/// Throws F0000 when a server that is wanted would listen elsewhere in the clear or on the other one's
-/// port, or shows a certificate or key that cannot be used.
+/// Throws F0000 when a server that is wanted would listen elsewhere in the clear or on the other
+/// one's port, or shows a certificate or key that cannot be used.
 void RequireServable(const Config& config);
 
 /// `superusers`: whether the command line lets the store's superusers in.

@@ -9,8 +9,8 @@
 
 namespace tidemark::http {
 
-/// The page, or why there is none: 401 without the token, 404, 405. Who does not show the token learns
-/// nothing of which pages there are.
+/// The page, or why there is none: 401 without the token, 404, 405. Who does not show the token
+/// learns nothing of which pages there are.
 std::variant<Router::Route, Response> Admit(const Router& router, std::string_view token,
                                             const Request& request, std::string_view raw_path);
 

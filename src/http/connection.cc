@@ -66,7 +66,9 @@ const Error kNoStore(base::kCannotConnectNow, "the store was not asked");
 Response Run(const Page& page, const Request& request, const PathParameters& parameters,
              pg::Connection* store, const Error& away) {
   try {
-    if (const auto* prompt = std::get_if<PromptHandler>(&page)) return (*prompt)(request, parameters);
+    if (const auto* prompt = std::get_if<PromptHandler>(&page)) {
+      return (*prompt)(request, parameters);
+    }
     if (const auto* handler = std::get_if<Handler>(&page)) {
       return store == nullptr ? Problem(503, away) : (*handler)(request, parameters, *store);
     }
@@ -165,12 +167,13 @@ class ConnectionOver final : public Connection,
     parser_->body_limit(house_.options.body_bytes_max);
     if (buffer_.size() > 0) return ReadHead();
     Arm(house_.options.idle_timeout);
-    stream_->async_read_some(buffer_.prepare(4096), [self = Self()](error_code error, size_t bytes) {
-      if (self->IsClosed()) return;
-      if (error) return self->Close();
-      self->buffer_.commit(bytes);
-      self->ReadHead();
-    });
+    stream_->async_read_some(buffer_.prepare(4096),
+                             [self = Self()](error_code error, size_t bytes) {
+                               if (self->IsClosed()) return;
+                               if (error) return self->Close();
+                               self->buffer_.commit(bytes);
+                               self->ReadHead();
+                             });
   }
 
   void ReadHead() {
@@ -258,9 +261,10 @@ class ConnectionOver final : public Connection,
       // Nobody else touches these while the connection works.
       auto response =
           Run(*self->route_.page, self->request_, self->route_.parameters, store, away);
-      Post(std::move(self), [response = std::move(response), keep_alive](ConnectionOver& it) mutable {
-        it.Respond(std::move(response), keep_alive);
-      });
+      Post(std::move(self),
+           [response = std::move(response), keep_alive](ConnectionOver& it) mutable {
+             it.Respond(std::move(response), keep_alive);
+           });
     });
   }
 

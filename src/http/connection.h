@@ -1,6 +1,7 @@
-// One client's connection: reads requests one after the other, has them answered and writes the answers,
-// until it becomes one that reads events (event_sender.h). Never holds more than one request and one
-// answer. Every wait has a deadline. All on the server's thread. Boost.Beast; RFC 9112.
+// One client's connection: reads requests one after the other, has them answered and writes the
+// answers, until it becomes one that reads events (event_sender.h). Never holds more than one
+// request and one answer. Every wait has a deadline. All on the server's thread. Boost.Beast; RFC
+// 9112.
 //
 //   shaking hands ─► idle ─► reading ─► working ─► writing ─► idle
 //     (TLS only)              │ 4xx        │         │ last answer

@@ -1,6 +1,7 @@
 // Follows the store's events into an EventRing: woken by its notifications, and by looking where
-// nobody can listen (a hot standby) or a notification was left out. One thread of its own, one query
-// however many subscribers; a store that is away is waited for, and nothing is missed meanwhile.
+// nobody can listen (a hot standby) or a notification was left out. One thread of its own, one
+// query however many subscribers; a store that is away is waited for, and nothing is missed
+// meanwhile.
 //
 //   connecting ──► listening ⇄ loading ──store lost──► waiting (doubling to 5 s) ──► connecting
 //        └─standby─► looking ⇄ loading ──promoted──► connecting
@@ -21,7 +22,8 @@ class EventFeed {
     std::string store_dsn;
     /// Called on the feed's thread after something was added, and when the ring has begun.
     std::function<void()> on_news;
-    /// Called when the store turns out to have another past than what was sent: it was restored, say.
+    /// Called when the store turns out to have another past than what was sent: it was restored,
+    /// say.
     std::function<void()> on_other_past;
     std::function<void(std::string_view)> on_log;
   };

@@ -1,6 +1,6 @@
-// The newest events of the store, ready to be sent: what every subscriber that keeps up is fed from, so
-// that many of them cost the store one query. Bounded; who has fallen behind it reads from the store.
-// One writer (event_feed.h), any readers; any thread.
+// The newest events of the store, ready to be sent: what every subscriber that keeps up is fed
+// from, so that many of them cost the store one query. Bounded; who has fallen behind it reads from
+// the store. One writer (event_feed.h), any readers; any thread.
 #pragma once
 
 #include <cstddef>
@@ -43,8 +43,8 @@ class EventRing {
   /// Up to where the ring has everything; nullopt unless it has begun.
   std::optional<temporal::EventId> newest() const;
 
-  /// What follows `after`, whole events up to about `bytes_max` bytes; nothing, when there is nothing
-  /// new. nullopt when the ring does not reach back that far.
+  /// What follows `after`, whole events up to about `bytes_max` bytes; nothing, when there is
+  /// nothing new. nullopt when the ring does not reach back that far.
   std::optional<EventFrames> After(temporal::EventId after, const EventFilter& filter,
                                    size_t bytes_max) const;
 

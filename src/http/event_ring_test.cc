@@ -66,7 +66,9 @@ TEST(EventRing, APortionEndsAfterTheEventThatFillsIt) {
 TEST(EventRing, TheOldestGiveWayAndWhoNeedsThemIsBehind) {
   EventRing ring(2000);
   ring.Begin({0, 0});
-  for (int64_t basis = 1; basis <= 50; ++basis) ring.Add(Page({At(basis, 1, std::string(200, 'x'))}));
+  for (int64_t basis = 1; basis <= 50; ++basis) {
+    ring.Add(Page({At(basis, 1, std::string(200, 'x'))}));
+  }
   EXPECT_EQ(Ids(ring.After({0, 0}, {}, 1 << 20)), "behind");
   EXPECT_EQ(Ids(ring.After({49, 1}, {}, 1 << 20)), "50-1 -> 50-1");
   EXPECT_EQ(ring.newest(), (EventId{50, 1}));

@@ -1,7 +1,7 @@
-// A connection from the moment on at which it reads events: what it is sent, from the ring while it keeps
-// up, from the store when it has fallen behind. Holds one portion at a time and waits until the reader has
-// taken it; one that does not is cut. All on the server's thread but for the loads. Only connection.cc
-// makes one.
+// A connection from the moment on at which it reads events: what it is sent, from the ring while it
+// keeps up, from the store when it has fallen behind. Holds one portion at a time and waits until
+// the reader has taken it; one that does not is cut. All on the server's thread but for the loads.
+// Only connection.cc makes one.
 //
 //   waiting ──news──► sending ──taken──► waiting
 //      └─behind the ring─► loading ──► sending
@@ -90,7 +90,7 @@ class EventSender final : public Connection,
     boost::asio::async_write(*stream_, boost::asio::buffer(portion_),
                              [self = this->shared_from_this()](auto error, size_t) {
                                if (self->closed_) return;
-                               if (error) return self->Close();
+                               if (error) return self->Lose(error);
                                self->sending_ = false;
                                self->patience_.Disarm();
                                if (self->stopping_) return self->Finish();
@@ -104,6 +104,11 @@ class EventSender final : public Connection,
   }
   void Cut() {
     ++house_.counts.cut;
+    Close();
+  }
+  /// The system cuts, too: whoever takes nothing of what is in the line's own buffers.
+  void Lose(boost::system::error_code error) {
+    if (error == boost::asio::error::timed_out) return Cut();
     Close();
   }
 
@@ -138,9 +143,10 @@ class EventSender final : public Connection,
         loaded = error;
       }
       const auto executor = self->stream_->get_executor();
-      boost::asio::post(executor, [self = std::move(self), loaded = std::move(loaded), more]() mutable {
-        self->OnLoaded(std::move(loaded), more);
-      });
+      boost::asio::post(executor,
+                        [self = std::move(self), loaded = std::move(loaded), more]() mutable {
+                          self->OnLoaded(std::move(loaded), more);
+                        });
     });
   }
   void OnLoaded(Loaded loaded, bool more) {
@@ -176,7 +182,7 @@ class EventSender final : public Connection,
                              [self = this->shared_from_this()](auto error, size_t bytes) {
                                if (self->closed_) return;
                                self->heard_ += bytes;
-                               if (error || self->heard_ > kInputMax) return self->Close();
+                               if (error || self->heard_ > kInputMax) return self->Lose(error);
                                self->WatchInput();
                              });
   }

@@ -1,5 +1,5 @@
-// What a connection has of its server: all that connections share. Lives as long as they do; used on the
-// server's own thread, but for the counts.
+// What a connection has of its server: all that connections share. Lives as long as they do; used
+// on the server's own thread, but for the counts.
 #pragma once
 
 #include <atomic>

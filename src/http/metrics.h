@@ -1,5 +1,5 @@
-// GET /metrics: what the store knows of how capturing goes, and what this server knows of itself, for
-// Prometheus. docs/reference/http.md lists the names.
+// GET /metrics: what the store knows of how capturing goes, and what this server knows of itself,
+// for Prometheus. docs/reference/http.md lists the names.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,7 @@ struct ServerMeasures {
 };
 
 /// nullopt while the store is away: then only the server's own, and tidemark_store_up 0.
-std::string MetricsPage(const std::optional<temporal::Measures>& store, const ServerMeasures& server);
+std::string MetricsPage(const std::optional<temporal::Measures>& store,
+                        const ServerMeasures& server);
 
 }  // namespace tidemark::http

@@ -1,5 +1,5 @@
-// What an http server is told when it is made: where it listens, where its store is, its pages and its
-// limits.
+// What an http server is told when it is made: where it listens, where its store is, its pages and
+// its limits.
 #pragma once
 
 #include <chrono>

@@ -59,8 +59,8 @@ Response Evidence(const Request&, const PathParameters& parameters, pg::Connecti
 /// This process lives.
 Response Alive(const Request&, const PathParameters&) { return Json(R"({"status": "alive"})"); }
 
-/// It can serve: the store answers, and has our schema. Anybody may ask, so it does not say where the
-/// store is.
+/// It can serve: the store answers, and has our schema. Anybody may ask, so it does not say where
+/// the store is.
 Response Ready(const Request&, const PathParameters&, pg::Connection* store) {
   if (store == nullptr) {
     return Problem(503, Error(base::kCannotConnectNow, "the store is away"));

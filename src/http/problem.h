@@ -9,8 +9,8 @@
 
 namespace tidemark::http {
 
-/// {type: "about:blank", title: the status's own phrase, status, detail: the error's message, sqlstate,
-/// hint and explanation (its detail) where it has them}.
+/// {type: "about:blank", title: the status's own phrase, status, detail: the error's message,
+/// sqlstate, hint and explanation (its detail) where it has them}.
 Response Problem(int status, const base::Error& error);
 
 /// The same with the status that fits the error's SQLSTATE: 400 for what the request got wrong, 404

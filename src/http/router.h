@@ -2,7 +2,8 @@
 // problems (404, 405). Filled once, before the server starts; read by any thread afterwards.
 //
 //   http::Router router;
-//   router.Add("POST", "/v1/datasets/{name}/occurrences", handler);   // {name} is one segment, decoded
+//   // {name} is one segment, decoded
+//   router.Add("POST", "/v1/datasets/{name}/occurrences", handler);
 #pragma once
 
 #include <functional>
@@ -21,9 +22,9 @@ namespace tidemark::http {
 using PathParameters = std::map<std::string, std::string>;
 
 /// Answers a request with the store at hand. Runs on a worker thread, several at a time; the
-/// connection is this call's alone, outside any transaction, and is rolled back if left in one. What
-/// it throws becomes a problem (problem.h). While the store is away it is not called: the server
-/// answers 503.
+/// connection is this call's alone, outside any transaction, and is rolled back if left in one.
+/// What it throws becomes a problem (problem.h). While the store is away it is not called: the
+/// server answers 503.
 using Handler =
     std::function<Response(const Request&, const PathParameters&, pg::Connection& store)>;
 

@@ -1,5 +1,5 @@
-// The http server as a whole: listens, reads requests, has the router's pages answer them, and streams
-// events. Born listening. Run may be called once, from any thread; the rest from any.
+// The http server as a whole: listens, reads requests, has the router's pages answer them, and
+// streams events. Born listening. Run may be called once, from any thread; the rest from any.
 //
 //   http::Server server({.listen_port = 8480, .store_dsn = dsn});
 //   server.Run(stop);   // until a stop is requested
@@ -26,12 +26,12 @@ class Server {
   /// The port it listens on.
   uint16_t port() const;
 
-  /// Reads certificate and key again, for connections to come. Throws F0000, and goes on with the old
-  /// ones, when the new ones cannot be used. Nothing without TLS.
+  /// Reads certificate and key again, for connections to come. Throws F0000, and goes on with the
+  /// old ones, when the new ones cannot be used. Nothing without TLS.
   void ReloadTls();
 
-  /// Serves until `stop` is requested: then accepts no more, ends the streams, lets answers under way
-  /// be sent, and returns within Options::stop_timeout and a little.
+  /// Serves until `stop` is requested: then accepts no more, ends the streams, lets answers under
+  /// way be sent, and returns within Options::stop_timeout and a little.
   void Run(std::stop_token stop);
 
  private:

@@ -1,6 +1,7 @@
-// The threads that talk to the store for the http server, one connection each, opened at first use and
-// again after a loss. A job gets a connection that has just answered, or the reason why there is none.
-// Submit from any thread; jobs run on the workers, in the order they came as far as workers are free.
+// The threads that talk to the store for the http server, one connection each, opened at first use
+// and again after a loss. A job gets a connection that has just answered, or the reason why there
+// is none. Submit from any thread; jobs run on the workers, in the order they came as far as
+// workers are free.
 #pragma once
 
 #include <chrono>

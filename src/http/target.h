@@ -1,5 +1,5 @@
-// The target of a request, taken apart: path and query, percent-decoded. Pure. RFC 9112, section 3.2;
-// RFC 3986; in queries "+" is a space, as forms send it.
+// The target of a request, taken apart: path and query, percent-decoded. Pure. RFC 9112, section
+// 3.2; RFC 3986; in queries "+" is a space, as forms send it.
 #pragma once
 
 #include <map>
@@ -13,7 +13,8 @@ struct Target {
   std::string path;                          // decoded
   std::map<std::string, std::string> query;  // decoded; of a name that comes twice the first
 
-  /// Throws 22023 when it is neither a path nor an http address, and for what PercentDecoded refuses.
+  /// Throws 22023 when it is neither a path nor an http address, and for what PercentDecoded
+  /// refuses.
   static Target Parse(std::string_view text);
 };
 

@@ -8,7 +8,8 @@ namespace tidemark::http {
 namespace {
 
 TEST(Target, IsTakenApartAndDecoded) {
-  const auto target = Target::Parse("/v1/a%20b?limit=5&name=x%26y&plus=a+b%2Bc&empty=&bare&limit=6");
+  const auto target =
+      Target::Parse("/v1/a%20b?limit=5&name=x%26y&plus=a+b%2Bc&empty=&bare&limit=6");
   EXPECT_EQ(target.raw_path, "/v1/a%20b");
   EXPECT_EQ(target.path, "/v1/a b");
   const std::map<std::string, std::string> query = {

@@ -14,9 +14,9 @@ namespace tidemark::pg {
 /// libpq's own text as one line.
 std::string OneLine(const char* text);
 
-/// Connects with libpq's parameters (nullptr ends both arrays; the first is a connection string). The
-/// handle is the caller's, for PQfinish. Throws 08001 when the server cannot be reached or refuses;
-/// never shows the password.
+/// Connects with libpq's parameters (nullptr ends both arrays; the first is a connection string).
+/// The handle is the caller's, for PQfinish. Throws 08001 when the server cannot be reached or
+/// refuses; never shows the password.
 pg_conn* Connect(const char* const* keys, const char* const* values, Bell& bell,
                  base::Deadline deadline, const std::stop_token& stop);
 

@@ -1,6 +1,6 @@
-// What other sessions NOTIFY on one channel. A connection of its own, which does nothing else. Only a
-// wake-up: what was notified before, or while the line was lost, is not heard of. One thread. Manual:
-// "LISTEN", "Asynchronous Notification" of libpq.
+// What other sessions NOTIFY on one channel. A connection of its own, which does nothing else. Only
+// a wake-up: what was notified before, or while the line was lost, is not heard of. One thread.
+// Manual: "LISTEN", "Asynchronous Notification" of libpq.
 #pragma once
 
 #include <memory>
@@ -18,16 +18,16 @@ class Bell;
 
 class NotificationStream {
  public:
-  /// Connects and listens: what is committed after this is heard of. Throws 08001 when the server cannot
-  /// be reached, its own refusals, and 0A000 from a hot standby, on which nobody can listen.
+  /// Connects and listens: what is committed after this is heard of. Throws 08001 when the server
+  /// cannot be reached, its own refusals, and 0A000 from a hot standby, on which nobody can listen.
   NotificationStream(const std::string& dsn, const std::string& channel, base::Deadline deadline,
                      const std::stop_token& stop);
   ~NotificationStream();
   NotificationStream(const NotificationStream&) = delete;
   NotificationStream& operator=(const NotificationStream&) = delete;
 
-  /// The next one's payload, in the order of the commits; nullopt at the deadline. One that has passed
-  /// takes what is here without waiting. Throws 08006 when the line is lost, 57014 on stop.
+  /// The next one's payload, in the order of the commits; nullopt at the deadline. One that has
+  /// passed takes what is here without waiting. Throws 08006 when the line is lost, 57014 on stop.
   std::optional<std::string> Next(base::Deadline deadline, const std::stop_token& stop);
 
  private:

@@ -1,6 +1,6 @@
 // What the store tells of its datasets: that a basis changed one of them. Read from the view
-// tidemark.event (schema/0007_events.sql); written by nobody, since the members of the bases are the
-// outbox. Events are ordered by their ids, in the order of the publishes. One thread (the
+// tidemark.event (schema/0007_events.sql); written by nobody, since the members of the bases are
+// the outbox. Events are ordered by their ids, in the order of the publishes. One thread (the
 // connection's). docs/design/0008-events.md.
 #pragma once
 
@@ -15,8 +15,9 @@
 
 namespace tidemark::temporal {
 
-/// The channel on which the store wakes who waits for events. The payload is an event's text or, where
-/// that is too long, its id and kind; what to read is LoadEvents, since a wake-up may be missing.
+/// The channel on which the store wakes who waits for events. The payload is an event's text or,
+/// where that is too long, its id and kind; what to read is LoadEvents, since a wake-up may be
+/// missing.
 inline constexpr const char* kEventChannel = "tidemark_events";
 
 /// An event's place among all: "<basis>-<dataset>" as text. {0, 0} is before the first.
@@ -45,9 +46,9 @@ struct EventPage {
   bool more = false;
 };
 
-/// The events after `after`, at most `limit`; of one dataset, by its name or its relation's, if asked
-/// for. Throws 72000 when events after `after` have been pruned. One round trip; cost grows with the
-/// members after `after`, and with those alone.
+/// The events after `after`, at most `limit`; of one dataset, by its name or its relation's, if
+/// asked for. Throws 72000 when events after `after` have been pruned. One round trip; cost grows
+/// with the members after `after`, and with those alone.
 EventPage LoadEvents(pg::Connection& store, EventId after, int64_t limit,
                      const std::optional<std::string>& dataset = std::nullopt);
 

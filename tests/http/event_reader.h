@@ -30,9 +30,10 @@ class EventReader {
   void Drop() { client_.reset(); }
   bool IsConnected() const { return client_ != nullptr; }
 
-  /// Reads frames until `count` events were seen in all, the deadline, or the end of the stream, which
-  /// is a drop.
-  bool Await(size_t count, base::Deadline deadline = base::Deadline::After(std::chrono::seconds(30))) {
+  /// Reads frames until `count` events were seen in all, the deadline, or the end of the stream,
+  /// which is a drop.
+  bool Await(size_t count,
+             base::Deadline deadline = base::Deadline::After(HttpClient::kPatience)) {
     for (;;) {
       while (TakeFrame()) {
       }

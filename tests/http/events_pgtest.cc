@@ -140,8 +140,8 @@ TEST_F(HttpEvents, FiftyReadersAllGetEverythingAndOneTooManyIsTurnedAway) {
 /// Members as a publish writes them, one event each, with `bytes` of position.
 void InventEvents(pg::Connection& store, int from, int to, int bytes) {
   store.Execute(
-      "INSERT INTO tidemark.basis_member (basis, dataset, version, tx, accepted_at, live_rows, puts, "
-      "deletions, \"position\") SELECT b, 1, '\\x00', b, clock_timestamp(), 1, 1, 0, "
+      "INSERT INTO tidemark.basis_member (basis, dataset, version, tx, accepted_at, live_rows, "
+      "puts, deletions, \"position\") SELECT b, 1, '\\x00', b, clock_timestamp(), 1, 1, 0, "
       "jsonb_build_object('filler', repeat('x', $3::int)) "
       "FROM generate_series($1::bigint, $2::bigint) b",
       {std::to_string(from), std::to_string(to), std::to_string(bytes)});
@@ -169,6 +169,7 @@ TEST_F(HttpEvents, AReaderThatTakesNothingIsCutAndTheOthersNoticeNothing) {
   // More than the kernel's buffers on both sides hold.
   for (int i = 0; i < 40; ++i) {
     InventEvents(*store_, 100 + 10 * i, 109 + 10 * i, 100'000);
+    store_->Execute("NOTIFY tidemark_events");
     ASSERT_TRUE(eager.Await(10 * static_cast<size_t>(i + 1)));
   }
   EXPECT_TRUE(Becomes([&] { return Metric("tidemark_http_slow_readers_cut_total") == 1; }));

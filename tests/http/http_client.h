@@ -1,5 +1,5 @@
-// For tests: a client that speaks HTTP/1.1 byte by byte, so that it can also speak it badly. Reads have a
-// deadline. One thread.
+// For tests: a client that speaks HTTP/1.1 byte by byte, so that it can also speak it badly. Reads
+// have a deadline. One thread.
 #pragma once
 
 #include <arpa/inet.h>

@@ -53,9 +53,9 @@ TEST_F(MirrorEvents, EachPublishNotifiesOfTheTablesThatItChangedAsTheViewShowsTh
   EXPECT_EQ(told.back(), kept_texts.back());
   EXPECT_EQ(heard.Next(base::Deadline::After(0s), {}), std::nullopt);
   EXPECT_EQ(kept.events[4].dataset, "public.orders");
-  EXPECT_EQ(store_->Value("SELECT dataset || '|' || relation || '|' || journal || '|' || puts || '|' "
-                          "|| deletions || '|' || rows FROM tidemark.event WHERE basis = 2 AND "
-                          "relation = 'public.orders'"),
+  EXPECT_EQ(store_->Value("SELECT dataset || '|' || relation || '|' || journal || '|' || puts "
+                          "|| '|' || deletions || '|' || rows FROM tidemark.event WHERE "
+                          "basis = 2 AND relation = 'public.orders'"),
             "public.orders|public.orders|" + options_.name + "|3|1|99");
   EXPECT_EQ(store_->Value("SELECT \"position\"->>'lsn' = (SELECT lsn::text FROM tidemark.resume) "
                           "FROM tidemark.event ORDER BY basis DESC LIMIT 1"),

@@ -129,7 +129,8 @@ TEST_F(HttpPages, AnotherImplementationOfHttpReadsEveryPage) {
   const auto output = Python(R"py(
 import http.client, json, sys
 c = http.client.HTTPConnection('127.0.0.1', int(sys.argv[1]), timeout=30)
-for path in ['/healthz', '/readyz', '/v1/status', '/v1/bases', '/v1/bases/1', '/metrics', '/nowhere']:
+for path in ['/healthz', '/readyz', '/v1/status', '/v1/bases', '/v1/bases/1', '/metrics',
+             '/nowhere']:
     c.request('GET', path)
     r = c.getresponse()
     body = r.read().decode()

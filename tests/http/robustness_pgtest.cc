@@ -100,7 +100,8 @@ TEST_F(Posted, BodiesArriveWholeWhateverTheirFraming) {
   client.Send("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
               "3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n");
   EXPECT_EQ(client.Read().body, "hello");
-  client.Send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
+  client.Send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n"
+              "Expect: 100-continue\r\n\r\n");
   EXPECT_EQ(client.ReadHead().status, 100);
   client.Send("hello");
   EXPECT_EQ(client.Read().body, "hello");

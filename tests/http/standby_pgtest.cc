@@ -1,4 +1,5 @@
-// Events from a hot standby of the store, on which nobody can listen, before and after it takes over.
+// Events from a hot standby of the store, on which nobody can listen, before and after it takes
+// over.
 #include <fstream>
 
 #include "tests/http/http_fixture.h"
