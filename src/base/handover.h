@@ -1,6 +1,6 @@
-// What one thread makes and another needs, handed over in order through a queue of bounded length: the
-// giver waits while it is full, the taker while it is empty. The giver's failure becomes the taker's.
-// One giver, one taker; each on a thread of its own.
+// What one thread makes and another needs, handed over in order through a queue of bounded length:
+// the giver waits while it is full, the taker while it is empty. The giver's failure becomes the
+// taker's. One giver, one taker; each on a thread of its own.
 #pragma once
 
 #include <condition_variable>
@@ -41,8 +41,8 @@ class Handover {
     arrived_.notify_one();
   }
 
-  /// Taker: the next item, nullopt after the last. Throws the giver's failure, again at each further
-  /// call, and 57014 on stop or when the deadline has passed.
+  /// Taker: the next item, nullopt after the last. Throws the giver's failure, again at each
+  /// further call, and 57014 on stop or when the deadline has passed.
   std::optional<T> Take(Deadline deadline, const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     const auto ready = [&] { return !items_.empty() || ended_; };

@@ -9,7 +9,7 @@
 #include "base/kill_point.h"
 #include "capture/capture_journal.h"
 #include "capture/position_json.h"
-#include "source/read_ahead.h"
+#include "capture/row_feed.h"
 #include "temporal/plane.h"
 #include "temporal/reduction.h"
 #include "temporal/reshape.h"
@@ -23,9 +23,10 @@ using temporal::Strategy;
 
 namespace {
 
-// Small enough that a batch, its encoded rows and the buffers on both lines stay far from memory's
-// end.
+// Small enough that a batch and its encoded rows stay in the processor's caches, several being on
+// their way at once.
 constexpr int64_t kBatchBytes = 1024 * 1024;
+constexpr int64_t kBatchRows = 8 * 1024;
 constexpr std::chrono::hours kReadMax{24};
 
 base::Timestamp Now() { return base::Timestamp::FromSystem(std::chrono::system_clock::now()); }
@@ -56,15 +57,13 @@ int DatasetCapture::Register() {
 }
 
 std::unique_ptr<source::Reader> DatasetCapture::OpenReader(const source::Limit& limit) {
-  const source::ReadOptions options{.limits = {.bytes_max = kBatchBytes}};
-  auto reader = planned_->strategy == Strategy::kSnapshot
-                    ? relation_->ReadAll(options, limit)
-                    : relation_->ReadSince({.cursor = planned_->cursor,
-                                            .key = planned_->key,
-                                            .after = after_,
-                                            .overlap = planned_->overlap},
-                                           options, limit);
-  return std::make_unique<source::ReadAhead>(std::move(reader), limit);
+  const source::ReadOptions options{.limits = {.rows_max = kBatchRows, .bytes_max = kBatchBytes}};
+  if (planned_->strategy == Strategy::kSnapshot) return relation_->ReadAll(options, limit);
+  return relation_->ReadSince({.cursor = planned_->cursor,
+                               .key = planned_->key,
+                               .after = after_,
+                               .overlap = planned_->overlap},
+                              options, limit);
 }
 
 void DatasetCapture::TakeShape(const source::RelationShape& shape) {
@@ -113,6 +112,7 @@ void DatasetCapture::TakeShape(const source::RelationShape& shape) {
 // Decides whether this is the first capture, and registers the dataset then.
 void DatasetCapture::Prepare() {
   after_.reset();
+  digest_.reset();
   const auto attached = FindAttached(*store_, journal_);
   first_ = !attached;
   if (attached) {
@@ -127,12 +127,13 @@ void DatasetCapture::Prepare() {
   dataset_ = Dataset{};
 }
 
-// Whether rows that are already there can be told by their bytes: the source sends what the store has
-// columns for, all of it as bytes.
+// Whether rows that are already there can be told by their bytes: the source sends what the store
+// has columns for, all of it as bytes.
 bool DatasetCapture::CanSift() const {
   const auto& kept = dataset_.columns;
   return planned_->strategy == Strategy::kSnapshot && state_ && state_->live_rows > 0 &&
-         planned_->key == dataset_.key_columns && columns_.size() == kept.size() &&
+         dataset_.keying == temporal::Keying::kKey && planned_->key == dataset_.key_columns &&
+         columns_.size() == kept.size() &&
          std::ranges::all_of(columns_, [&](const DatasetColumn& column) {
            return column.binary && std::ranges::any_of(kept, [&](const DatasetColumn& one) {
                     return one.name == column.name && one.type_sql == column.type_sql;
@@ -160,14 +161,12 @@ void DatasetCapture::Read(Progress& progress, const RowsRead& rows_read, std::st
     std::move(tx).Commit();
   }
   if (first_ && dataset_.AllBinary()) {
-    LoadFirst(*reader, reading);
+    LoadFirst(std::move(reader), reading);
   } else if (!CanSift()) {
-    StageAll(*reader, reading);
-  } else if (!StageSifted(*reader, reading)) {
-    reader.reset();  // one at a time
+    StageAll(std::move(reader), reading);
+  } else if (!StageSifted(std::move(reader), reading)) {
     extracted_from_ = Now();
-    reader = OpenReader(limit);
-    StageAll(*reader, reading);
+    StageAll(OpenReader(limit), reading);
   }
   rows_read(rows_);
   extracted_to_ = Now();
@@ -175,30 +174,29 @@ void DatasetCapture::Read(Progress& progress, const RowsRead& rows_read, std::st
   if (first_) {
     const auto relation = temporal::RelationOf(dataset_, not_null_);
     if (stage_) temporal::LoadFromStage(*store_, dataset_, relation, *stage_);
-    first_transition_ = temporal::FinishFirstLoad(*store_, dataset_, relation, rows_);
+    first_transition_ =
+        temporal::FinishFirstLoad(*store_, dataset_, relation, rows_, digest_.get());
+    digest_.reset();
   }
 }
 
-// From the reader to its end.
-void DatasetCapture::Pull(source::Reader& reader, const Reading& reading,
-                          temporal::BatchCopy& copy) {
+// All rows of the reader, which ends here.
+void DatasetCapture::Pull(std::unique_ptr<source::Reader> reader, bool with_ordinals,
+                          const Reading& reading, temporal::BatchCopy& copy) {
+  RowFeed feed(std::move(reader),
+               {.write_ordinal = with_ordinals, .translations = translations_}, reading.limit);
   int64_t bytes_told = 0, rows_told = 0;
-  rows_ = 0;
-  for (;;) {
-    const auto step = reader.Next(reading.limit);
-    if (const auto* end = std::get_if<source::End>(&step)) {
-      position_ = end->position;
-      rows_ = end->rows;
-      return;
-    }
-    const auto& batch = std::get<source::Batch>(step);
-    copy.Write(*batch.rows);
+  while (auto piece = feed.Next(reading.limit)) {
+    const int64_t first = piece->first_ordinal;
+    copy.Write(std::move(piece->rows));
     base::KillPoint("stage.after_batch");
-    reading.progress.AddCopied(batch.first_ordinal - rows_told, copy.bytes() - bytes_told);
-    rows_told = batch.first_ordinal;
+    reading.progress.AddCopied(first - rows_told, copy.bytes() - bytes_told);
+    rows_told = first;
     bytes_told = copy.bytes();
     reading.rows_read(rows_told);
   }
+  position_ = feed.end().position;
+  rows_ = feed.end().rows;
 }
 
 namespace {
@@ -210,18 +208,18 @@ void ExpectStored(int64_t read, int64_t stored) {
 
 }  // namespace
 
-void DatasetCapture::LoadFirst(source::Reader& reader, const Reading& reading) {
+void DatasetCapture::LoadFirst(std::unique_ptr<source::Reader> reader, const Reading& reading) {
   stage_.reset();
-  temporal::FirstLoad load(*store_, dataset_, temporal::RelationOf(dataset_, not_null_),
-                           reader.shape().schema, translations_);
-  Pull(reader, reading, load.copy());
+  temporal::FirstLoad load(*store_, dataset_, temporal::RelationOf(dataset_, not_null_));
+  Pull(std::move(reader), /*with_ordinals=*/false, reading, load.copy());
   ExpectStored(rows_, load.Finish());
+  digest_ = load.TakeDigest();
 }
 
-void DatasetCapture::StageAll(source::Reader& reader, const Reading& reading) {
+void DatasetCapture::StageAll(std::unique_ptr<source::Reader> reader, const Reading& reading) {
   stage_ = temporal::Stage::Create(*store_, capture_, dataset_.id, columns_);
-  const auto copy = stage_->Fill(*store_, reader.shape().schema, translations_);
-  Pull(reader, reading, *copy);
+  const auto copy = stage_->Fill(*store_);
+  Pull(std::move(reader), /*with_ordinals=*/true, reading, *copy);
   ExpectStored(rows_, copy->Finish());
   try {
     stage_->Finish(*store_, rows_, planned_->key);
@@ -233,11 +231,11 @@ void DatasetCapture::StageAll(source::Reader& reader, const Reading& reading) {
 }
 
 // False: a key stands twice in the source, and the whole relation must be staged to say where.
-bool DatasetCapture::StageSifted(source::Reader& reader, const Reading& reading) {
+bool DatasetCapture::StageSifted(std::unique_ptr<source::Reader> reader, const Reading& reading) {
   stage_ = temporal::Stage::Create(*store_, capture_, dataset_.id, columns_);
   temporal::Sift sift(store_dsn_, dataset_, columns_, state_->live_rows, reading.limit.stop);
-  const auto copy = stage_->Fill(*store_, reader.shape().schema, translations_, &sift);
-  Pull(reader, reading, *copy);
+  const auto copy = stage_->Fill(*store_, &sift);
+  Pull(std::move(reader), /*with_ordinals=*/true, reading, *copy);
   const int64_t staged = copy->Finish();
   ExpectStored(rows_, staged + sift.met());
   stage_->Finish(*store_, staged, planned_->key, sift.Finish());
@@ -267,7 +265,8 @@ void DatasetCapture::Apply(temporal::CaptureContents& contents, std::stop_token)
   dataset_ = *FindAttached(*store_, journal_);
   const auto state = temporal::LoadDatasetState(*store_, dataset_.id);
   if (state->tx_last != state_->tx_last) {
-    throw Error(base::kNotInPrerequisiteState, "another process has captured the dataset meanwhile");
+    throw Error(base::kNotInPrerequisiteState,
+                "another process has captured the dataset meanwhile");
   }
   const int64_t next = state->tx_last + 1;
   const bool complete = planned_->strategy == Strategy::kSnapshot;

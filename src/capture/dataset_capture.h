@@ -16,6 +16,8 @@
 #include "temporal/dataset.h"
 #include "temporal/first_load.h"
 #include "temporal/history.h"
+#include "temporal/put_digest.h"
+#include "temporal/row_encoder.h"
 #include "temporal/stage.h"
 #include "temporal/types.h"
 
@@ -28,8 +30,8 @@ class DatasetCapture : public CaptureMember {
                  const PlannedDataset& planned, temporal::HistoryLimits history);
 
   int Register() override;
-  /// Throws the source's errors, 42703 for a key that is no column, 0A000 for what cannot be kept, and
-  /// on a first capture 23505 or 23502 for bad keys.
+  /// Throws the source's errors, 42703 for a key that is no column, 0A000 for what cannot be kept,
+  /// and on a first capture 23505 or 23502 for bad keys.
   void Read(Progress& progress, const RowsRead& rows_read, std::stop_token stop) override;
   void Apply(temporal::CaptureContents& contents, std::stop_token stop) override;
   MemberTotals Settle(const temporal::CaptureContents& contents) override;
@@ -44,10 +46,11 @@ class DatasetCapture : public CaptureMember {
   bool CanSift() const;
   // Where rows go, and who is told how many there are.
   struct Reading;
-  void Pull(source::Reader& reader, const Reading& reading, temporal::BatchCopy& copy);
-  void LoadFirst(source::Reader& reader, const Reading& reading);
-  void StageAll(source::Reader& reader, const Reading& reading);
-  bool StageSifted(source::Reader& reader, const Reading& reading);
+  void Pull(std::unique_ptr<source::Reader> reader, bool with_ordinals, const Reading& reading,
+            temporal::BatchCopy& copy);
+  void LoadFirst(std::unique_ptr<source::Reader> reader, const Reading& reading);
+  void StageAll(std::unique_ptr<source::Reader> reader, const Reading& reading);
+  bool StageSifted(std::unique_ptr<source::Reader> reader, const Reading& reading);
 
   pg::Connection* store_;
   std::string store_dsn_;
@@ -67,6 +70,7 @@ class DatasetCapture : public CaptureMember {
   temporal::Dataset dataset_;
   std::optional<temporal::DatasetState> state_;  // when it was read; none before the first publish
   std::optional<temporal::Stage> stage_;
+  std::unique_ptr<temporal::PutDigest> digest_;  // of a first capture's rows, in the making
   temporal::TransitionSummary first_transition_;
   std::optional<source::CursorPosition> after_;
   source::Position position_;

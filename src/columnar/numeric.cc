@@ -85,6 +85,8 @@ void Numeric::CheckForm() const {
 std::string Numeric::Text() const {
   if (!special_.empty()) return std::string(special_);
   std::string text;
+  text.reserve(static_cast<size_t>(std::max(weight_ + 1, 1) * kGroupDigits + scale_ + 2));
+  if (negative_) text += '-';
   const auto append_group = [&](int at) {
     int rest = at >= 0 && at < groups() ? group(at) : 0;
     char digits[kGroupDigits];
@@ -93,10 +95,12 @@ std::string Numeric::Text() const {
     }
     text.append(digits, kGroupDigits);
   };
-  for (int at = 0; at <= weight_; ++at) append_group(at);
-  text.erase(0, std::min(text.find_first_not_of('0'), text.size()));
-  if (text.empty()) text = "0";
-  if (negative_) text.insert(0, 1, '-');
+  if (weight_ < 0 || groups() == 0) {
+    text += '0';
+  } else {
+    text += std::to_string(group(0));  // not 0
+    for (int at = 1; at <= weight_; ++at) append_group(at);
+  }
   if (scale_ > 0) {
     text += '.';
     const size_t end = text.size() + static_cast<size_t>(scale_);

@@ -1,21 +1,14 @@
-// Arrow batches on their way into one COPY … FROM STDIN (FORMAT binary): columnar's encoding, OIDs
-// inside values made the store's, and the connection. Holds one encoded batch. One thread.
+// Encoded rows (row_encoder.h) on their way into one COPY … FROM STDIN (FORMAT binary), with those who
+// look at them on the way. One thread.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 
-#include "columnar/copy_encoder.h"
 #include "pg/connection.h"
 #include "pg/copy.h"
-#include "temporal/transition.h"
-
-namespace arrow {
-class RecordBatch;
-class Schema;
-}  // namespace arrow
+#include "temporal/put_digest.h"
 
 namespace tidemark::temporal {
 
@@ -33,30 +26,26 @@ class RowFilter {
 
 class BatchCopy {
  public:
+  /// Both live longer than the copy.
   struct Options {
-    bool write_ordinal = false;  // as the first column
-    RowFilter* filter = nullptr;  // lives longer than the copy
-    Translations translations;   // one for each column of the schema but `_ordinal`; may be empty
+    RowFilter* filter = nullptr;   // for rows with ordinals
+    PutDigest* digest = nullptr;  // gets all rows, which have no ordinals then
   };
-  /// `sql` is a COPY … FROM STDIN (FORMAT binary) of the columns of `schema`.
-  BatchCopy(pg::Connection& store, const std::string& sql, std::shared_ptr<arrow::Schema> schema,
-            Options options);
+  /// `sql` is a COPY … FROM STDIN (FORMAT binary).
+  BatchCopy(pg::Connection& store, const std::string& sql, Options options);
 
-  /// Throws what columnar::CopyEncoder::WriteBatch throws, and the store's error for earlier rows.
-  void Write(const arrow::RecordBatch& batch);
+  /// Whole rows, without header and trailer. Throws the store's error for earlier ones.
+  void Write(std::string rows);
   /// Rows taken.
   int64_t Finish();
   int64_t bytes() const { return bytes_; }
 
  private:
-  void Translate();
   void Filter(std::string_view rows);
 
-  columnar::CopyEncoder encoder_;
   Options options_;
-  bool translates_;
   pg::CopyIn copy_;
-  std::string encoded_, translated_, passed_;
+  std::string passed_;
   int64_t bytes_ = 0;
 };
 

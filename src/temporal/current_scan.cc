@@ -35,9 +35,8 @@ std::string ScanSql(const Dataset& dataset, const std::vector<DatasetColumn>& co
 }  // namespace
 
 pg::Oid CurrentFile(pg::Connection& store, const Dataset& dataset) {
-  return static_cast<pg::Oid>(
-      std::stoul(store.Value("SELECT pg_catalog.pg_relation_filenode($1::regclass)",
-                             {dataset.Current()})));
+  return static_cast<pg::Oid>(std::stoul(
+      store.Value("SELECT pg_catalog.pg_relation_filenode($1::regclass)", {dataset.Current()})));
 }
 
 CurrentScan::CurrentScan(const std::string& store_dsn, const Dataset& dataset,
@@ -48,9 +47,11 @@ CurrentScan::CurrentScan(const std::string& store_dsn, const Dataset& dataset,
       passed_on_(stop, [this] { stop_.request_stop(); }) {
   auto store = OpenStore(store_dsn, base::Deadline::After(kConnectMax), stop);
   store.SetLimits(kScanMax, stop_.get_token());
-  // The lock is held until the scan has ended: file and rows belong together. In the order of places.
-  store.Execute("SET synchronize_seqscans = off; SET max_parallel_workers_per_gather = 0; "
-                "SET jit = off; BEGIN");
+  // The lock is held until the scan has ended: file and rows belong together. In the order of
+  // places.
+  store.Execute(
+      "SET synchronize_seqscans = off; SET max_parallel_workers_per_gather = 0; "
+      "SET jit = off; BEGIN");
   store.Execute(fmt::format("LOCK TABLE ONLY {} IN ACCESS SHARE MODE", dataset.Current()));
   file_ = CurrentFile(store, dataset);
   thread_ = std::jthread([this, sql = ScanSql(dataset, columns), store = std::move(store),

@@ -1,6 +1,7 @@
-// The current rows of a dataset in the order in which they lie, as digests: read by a connection and a
-// thread of its own, a few blocks ahead of its user. Nobody else may write the dataset meanwhile (the
-// capture's lease sees to that); what rewrites its table, such as VACUUM FULL, is told by the file.
+// The current rows of a dataset in the order in which they lie, as digests: read by a connection
+// and a thread of its own, a few blocks ahead of its user. Nobody else may write the dataset
+// meanwhile (the capture's lease sees to that); what rewrites its table, such as VACUUM FULL, is
+// told by the file.
 #pragma once
 
 #include <cstdint>

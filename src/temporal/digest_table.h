@@ -1,6 +1,6 @@
-// Row digests and a number for each, in one piece of memory that grows and never shrinks: small while
-// few are in it, whatever number came and went. Open addressing with linear probing; digests are random
-// bits already. Pure; one thread.
+// Row digests and a number for each, in one piece of memory that grows and never shrinks: small
+// while few are in it, whatever number came and went. Open addressing with linear probing; digests
+// are random bits already. Pure; one thread.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +18,8 @@ class DigestTable {
 
   /// False if the digest is there already; `value` is anything but kNone.
   bool Put(const RowDigest& digest, uint64_t value);
+  /// Gives another value to a digest that is there.
+  void Set(const RowDigest& digest, uint64_t value) { slots_[At(digest)].value = value; }
   /// The digest's value, or kNone.
   uint64_t Find(const RowDigest& digest) const;
   /// Find, and removes it.

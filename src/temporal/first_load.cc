@@ -37,17 +37,17 @@ pg::Relation RelationOf(const Dataset& dataset, const std::vector<std::string>& 
   return relation;
 }
 
-FirstLoad::FirstLoad(pg::Connection& store, const Dataset& dataset, const pg::Relation& relation,
-                     std::shared_ptr<arrow::Schema> schema, Translations translations)
-    : store_(&store), table_(dataset.Current()) {
+FirstLoad::FirstLoad(pg::Connection& store, const Dataset& dataset, const pg::Relation& relation)
+    : store_(&store),
+      table_(dataset.Current()),
+      digest_(PutDigest::Begin(store, dataset.columns)) {
   transaction_.emplace(store);
   CreateCurrent(store, dataset, relation);
   store.Execute(
       fmt::format("ALTER TABLE {} ALTER COLUMN _from SET DEFAULT {}", table_, kFirstTx));
   copy_ = std::make_unique<BatchCopy>(
       store, fmt::format("COPY {} ({}) FROM STDIN (FORMAT binary)", table_, dataset.ColumnList()),
-      std::move(schema),
-      BatchCopy::Options{.write_ordinal = false, .translations = std::move(translations)});
+      BatchCopy::Options{.digest = digest_.get()});
 }
 
 int64_t FirstLoad::Finish() {
@@ -70,7 +70,7 @@ void LoadFromStage(pg::Connection& store, const Dataset& dataset, const pg::Rela
 }
 
 TransitionSummary FinishFirstLoad(pg::Connection& store, const Dataset& dataset,
-                                  const pg::Relation& relation, int64_t rows) {
+                                  const pg::Relation& relation, int64_t rows, PutDigest* digest) {
   const std::string current = dataset.Current();
   try {
     BuildIndexes(store, dataset, relation);
@@ -86,11 +86,17 @@ TransitionSummary FinishFirstLoad(pg::Connection& store, const Dataset& dataset,
                   keys, "c._ordinal");
     throw;
   }
+  TransitionSummary summary{.puts = rows, .rows_added = rows, .digest = ""};
+  if (digest != nullptr) {
+    if (auto computed = digest->Finish()) {
+      summary.digest = std::move(*computed);
+      return summary;
+    }
+  }
   std::vector<std::string> values;
   for (const auto& column : dataset.columns) {
     values.push_back("c." + QuoteIdentifier(column.name) + "::pg_catalog.text");
   }
-  TransitionSummary summary{.puts = rows, .rows_added = rows, .digest = ""};
   pg::Transaction transaction(store);
   PreferParallel(store);
   summary.digest = ComputeDigest(

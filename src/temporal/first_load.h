@@ -11,6 +11,7 @@
 #include "pg/relation.h"
 #include "temporal/batch_copy.h"
 #include "temporal/dataset.h"
+#include "temporal/put_digest.h"
 #include "temporal/reduction.h"
 
 namespace tidemark::temporal {
@@ -21,21 +22,24 @@ inline constexpr int64_t kFirstTx = 1;
 /// The relation that plane.h makes of a dataset whose source tells no more than columns and key.
 pg::Relation RelationOf(const Dataset& dataset, const std::vector<std::string>& not_null);
 
-/// Fills tidemark_current.d<id> by one COPY in one transaction: so its rows lie in the order of their
-/// ordinals.
+/// Fills tidemark_current.d<id> by one COPY in one transaction: so its rows lie in the order of
+/// their ordinals.
 class FirstLoad {
  public:
   /// Creates the table and begins the copy. `dataset` is registered and all binary.
-  FirstLoad(pg::Connection& store, const Dataset& dataset, const pg::Relation& relation,
-            std::shared_ptr<arrow::Schema> schema, Translations translations);
+  FirstLoad(pg::Connection& store, const Dataset& dataset, const pg::Relation& relation);
 
   BatchCopy& copy() { return *copy_; }
   /// Ends the copy and commits. Rows taken.
   int64_t Finish();
+  /// After Finish: the digest of the rows, perhaps still in the making; nullptr if only the store
+  /// can compute it.
+  std::unique_ptr<PutDigest> TakeDigest() { return std::move(digest_); }
 
  private:
   pg::Connection* store_;
   std::string table_;
+  std::unique_ptr<PutDigest> digest_;
   std::optional<pg::Transaction> transaction_;
   std::unique_ptr<BatchCopy> copy_;
 };
@@ -44,8 +48,9 @@ class FirstLoad {
 void LoadFromStage(pg::Connection& store, const Dataset& dataset, const pg::Relation& relation,
                    const Stage& stage);
 
-/// Builds the key and looks at the rows; what is put. Throws 23505 or 23502 as Reduction does.
+/// Builds the key and looks at the rows; what is put. Without a `digest` (nullptr) the store
+/// computes it. Throws 23505 or 23502 as Reduction does.
 TransitionSummary FinishFirstLoad(pg::Connection& store, const Dataset& dataset,
-                                  const pg::Relation& relation, int64_t rows);
+                                  const pg::Relation& relation, int64_t rows, PutDigest* digest);
 
 }  // namespace tidemark::temporal

@@ -18,8 +18,8 @@ RowDigester::RowDigester() {
 }
 
 RowDigest RowDigester::Of(std::string_view fields) const {
-  const auto digest = XXH3_128bits_withSecret(fields.data(), fields.size(), secret_.data(),
-                                              secret_.size());
+  const auto digest =
+      XXH3_128bits_withSecret(fields.data(), fields.size(), secret_.data(), secret_.size());
   return {digest.high64, digest.low64};
 }
 

@@ -1,7 +1,7 @@
-// 128-bit digests by which two rows are known to be the same without comparing them, for one capture
-// and within one process. The secret behind them is drawn anew each time and never leaves it, so that
-// nobody can make two rows that agree; by chance two different ones do once in 2^128. Not the row
-// hashes of docs/formats/version.md, which anybody can recompute. Any thread.
+// 128-bit digests by which two rows are known to be the same without comparing them, for one
+// capture and within one process. The secret behind them is drawn anew each time and never leaves
+// it, so that nobody can make two rows that agree; by chance two different ones do once in 2^128.
+// Not the row hashes of docs/formats/version.md, which anybody can recompute. Any thread.
 #pragma once
 
 #include <array>

@@ -1,6 +1,7 @@
 #include "temporal/sieve.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tidemark::temporal {
 
@@ -16,31 +17,37 @@ Sieve::Sieve(size_t current_rows_max) : current_rows_max_(std::max<size_t>(curre
 void Sieve::GiveCurrent(const RowDigest& digest, RowPlace place) {
   const uint64_t waiting = incoming_.Take(digest);
   if (waiting != DigestTable::kNone) {
-    --chunks_[static_cast<size_t>((waiting >> kRowBits) - first_chunk_)].waiting;
     ++met_;
-    DropMet();
+    const uint64_t number = waiting >> kRowBits;
+    --At(number).waiting;
+    // The last one is still being filled.
+    if (number + 1 < first_chunk_ + chunks_.size()) ShrinkIfHalfMet(number);
     return;
   }
   if (current_.size() == current_rows_max_) LeaveHalf();
   current_.Put(digest, place);
 }
 
-void Sieve::GiveIncoming(const RowDigest& digest, std::string_view row, std::string& released) {
+bool Sieve::GiveIncoming(const RowDigest& digest, std::string_view row, std::string& released) {
   if (current_.Take(digest) != DigestTable::kNone) {
     ++met_;
-    return;
+    return false;
   }
-  if (chunks_.empty() || chunks_.back().bytes.size() >= kChunkBytes) chunks_.emplace_back();
+  if (chunks_.empty() || chunks_.back().bytes.size() >= kChunkBytes) {
+    if (!chunks_.empty()) ShrinkIfHalfMet(first_chunk_ + chunks_.size() - 1);
+    chunks_.emplace_back();
+  }
   Chunk& chunk = chunks_.back();
   const uint64_t number = first_chunk_ + chunks_.size() - 1;
   if (!incoming_.Put(digest, (number << kRowBits) | chunk.rows.size())) {
     released += row;
-    return;
+    return false;
   }
   chunk.rows.emplace_back(digest, static_cast<uint32_t>(chunk.bytes.size()));
   chunk.bytes += row;
   ++chunk.waiting;
   bytes_ += row.size();
+  return true;
 }
 
 void Sieve::Release(std::string& released) {
@@ -58,10 +65,23 @@ void Sieve::Release(std::string& released) {
   ++first_chunk_;
 }
 
-// Chunks of which no row waits any more.
-void Sieve::DropMet() {
-  while (!chunks_.empty() && chunks_.front().waiting == 0) {
-    bytes_ -= chunks_.front().bytes.size();
+// Rows that were met give their memory back; never more often than they become half as many.
+void Sieve::ShrinkIfHalfMet(uint64_t number) {
+  Chunk& chunk = At(number);
+  if (2 * chunk.waiting > chunk.rows.size()) return;
+  Chunk kept;
+  for (size_t i = 0; i < chunk.rows.size() && kept.rows.size() < chunk.waiting; ++i) {
+    const auto& [digest, begin] = chunk.rows[i];
+    if (incoming_.Find(digest) != ((number << kRowBits) | i)) continue;
+    incoming_.Set(digest, (number << kRowBits) | kept.rows.size());
+    kept.rows.emplace_back(digest, static_cast<uint32_t>(kept.bytes.size()));
+    const size_t end = i + 1 < chunk.rows.size() ? chunk.rows[i + 1].second : chunk.bytes.size();
+    kept.bytes.append(chunk.bytes, begin, end - begin);
+  }
+  kept.waiting = chunk.waiting;
+  bytes_ -= chunk.bytes.size() - kept.bytes.size();
+  chunk = std::move(kept);
+  while (!chunks_.empty() && chunks_.front().rows.empty()) {
     chunks_.pop_front();
     ++first_chunk_;
   }

@@ -1,7 +1,7 @@
-// Two streams of rows, those of a source and the current ones of the store, of which equal rows cancel
-// each other out. Rows wait here for their equals as long as there is room: few, while both come in
-// about the same order. What had to leave, or is left, is to be compared by key; so an odd order costs
-// time and nothing else. Pure; one thread.
+// Two streams of rows, those of a source and the current ones of the store, of which equal rows
+// cancel each other out. Rows wait here for their equals as long as there is room: few, while both
+// come in about the same order. What had to leave, or is left, is to be compared by key; so an odd
+// order costs time and nothing else. Pure; one thread.
 //
 //   incoming ──► waiting, with bytes ──room is short──► Release      is staged
 //                     ⇅ equal: met
@@ -23,9 +23,7 @@ namespace tidemark::temporal {
 /// Where a row lies in its table: block and line of its ctid, in the order of scans. Never 0.
 using RowPlace = uint64_t;
 
-constexpr RowPlace PlaceOf(uint32_t block, uint16_t line) {
-  return (uint64_t{block} << 16) | line;
-}
+constexpr RowPlace PlaceOf(uint32_t block, uint16_t line) { return (uint64_t{block} << 16) | line; }
 constexpr uint32_t BlockOf(RowPlace place) { return static_cast<uint32_t>(place >> 16); }
 constexpr uint16_t LineOf(RowPlace place) { return static_cast<uint16_t>(place); }
 
@@ -36,17 +34,17 @@ class Sieve {
 
   /// Takes in a current row; no two are equal.
   void GiveCurrent(const RowDigest& digest, RowPlace place);
-  /// Takes in a row of the source; `row` is copied if it has to wait. Appends it to `released` if it
-  /// is equal to one that waits: one of them at most can be met.
-  void GiveIncoming(const RowDigest& digest, std::string_view row, std::string& released);
-  /// Appends the longest waiting incoming rows, a few hundred kilobytes, to `released`; they wait no
-  /// more.
+  /// Takes in a row of the source; `row` is copied if it has to wait. True if it waits. Appends it to
+  /// `released` if it is equal to one that waits: one of them at most can be met.
+  bool GiveIncoming(const RowDigest& digest, std::string_view row, std::string& released);
+  /// Appends the longest waiting incoming rows, a few hundred kilobytes, to `released`; they wait
+  /// no more.
   void Release(std::string& released);
 
   int64_t met() const { return met_; }
   size_t current_waiting() const { return current_.size(); }
   size_t incoming_waiting() const { return incoming_.size(); }
-  /// Memory that waiting incoming rows take.
+  /// Memory that waiting incoming rows take, and at most as much again of those that were met.
   size_t incoming_bytes() const { return bytes_; }
   /// Current rows that had to leave, in no order.
   const std::vector<RowPlace>& unmet() const { return unmet_; }
@@ -60,8 +58,9 @@ class Sieve {
     std::vector<std::pair<RowDigest, uint32_t>> rows;  // and where each begins
     size_t waiting = 0;
   };
+  Chunk& At(uint64_t number) { return chunks_[static_cast<size_t>(number - first_chunk_)]; }
+  void ShrinkIfHalfMet(uint64_t number);
   void LeaveHalf();
-  void DropMet();
 
   size_t current_rows_max_;
   DigestTable current_, incoming_;  // place; number of chunk and of row in it

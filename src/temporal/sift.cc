@@ -9,12 +9,14 @@ namespace {
 
 // Current rows that may wait for their equals: 25 MB, and as much again while half of them leave.
 constexpr size_t kCurrentRowsMax = size_t{3} << 18;
+// So many are still in the processor's caches.
+constexpr size_t kCurrentRowsNear = size_t{1} << 14;
 // Memory of incoming rows that wait.
 constexpr size_t kIncomingBytesMax = size_t{16} << 20;
 // Current rows that may have left without being met: 8 MB.
 constexpr size_t kUnmetMax = size_t{1} << 20;
-// After so large a part of the relation at least one row in ten must have been met, or the two sides
-// are not in the same order at all.
+// After so large a part of the relation at least one row in ten must have been met, or the two
+// sides are not in the same order at all.
 constexpr int64_t kTrialRowsLeast = 100'000;
 constexpr int64_t kTrialShare = 4;
 constexpr int64_t kMetShareLeast = 10;
@@ -49,8 +51,8 @@ bool Sift::ReadCurrent() {
   return true;
 }
 
-// Too many incoming rows wait: their equals may lie further on. If current rows wait, too, the oldest
-// go.
+// Too many incoming rows wait: their equals may lie further on. If current rows wait, too, the
+// oldest go.
 void Sift::MakeRoom(std::string& sent) {
   while (sieve_.incoming_bytes() > kIncomingBytesMax) {
     if (sieve_.current_waiting() >= kCurrentRowsMax / 2 || !ReadCurrent()) sieve_.Release(sent);
@@ -60,7 +62,11 @@ void Sift::MakeRoom(std::string& sent) {
 void Sift::Pass(std::string_view row, std::string_view fields, std::string& sent) {
   ++incoming_;
   if (current_ < incoming_) ReadCurrent();
-  sieve_.GiveIncoming(digester_.Of(fields), row, sent);
+  // What current has here may have moved elsewhere in the source: then its next row is the equal one.
+  if (sieve_.GiveIncoming(digester_.Of(fields), row, sent) &&
+      sieve_.current_waiting() < kCurrentRowsNear) {
+    ReadCurrent();
+  }
   MakeRoom(sent);
   if (scan_ && incoming_ >= std::max(kTrialRowsLeast, live_rows_ / kTrialShare) &&
       met() < incoming_ / kMetShareLeast) {

@@ -1,8 +1,8 @@
-// The rows of a complete capture on their way into its stage, without those that current already has:
-// so an unchanged relation is read on both sides and written on none. Reads current beside the source
-// (current_scan.h), in step, and lets equal rows cancel each other out (sieve.h): where both lie in
-// about the same order, as they do after a first capture, all find each other. Where they do not it
-// costs little more than staging all of them. docs/design/0008. Bounded memory. One thread.
+// The rows of a complete capture on their way into its stage, without those that current already
+// has: so an unchanged relation is read on both sides and written on none. Reads current beside the
+// source (current_scan.h), in step, and lets equal rows cancel each other out (sieve.h): where both
+// lie in about the same order, as they do after a first capture, all find each other. Where they do
+// not it costs little more than staging all of them. docs/design/0008. Bounded memory. One thread.
 //
 //   source ──► encoded row ──► sieve ──► stage            rows that are new, changed or displaced
 //   current ─► digest, place ──┘  └────► Remainder        rows that were not met
@@ -56,7 +56,7 @@ class Sift final : public RowFilter {
   Sieve sieve_;
   std::optional<CurrentScan> scan_;  // until all is read, or no more is to be
   pg::Oid file_;
-  bool complete_ = false;  // all of current was read
+  bool complete_ = false;   // all of current was read
   CurrentScan::Rows rows_;  // of current, not yet given
   size_t next_row_ = 0;
   int64_t incoming_ = 0, current_ = 0;  // rows so far

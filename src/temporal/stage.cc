@@ -16,7 +16,9 @@ namespace {
 constexpr int64_t kOrderedRowsLeast = 10'000;
 constexpr int32_t kTidBytes = sizeof(uint32_t) + sizeof(uint16_t);
 
-std::string TidText(RowPlace place) { return fmt::format("({},{})", BlockOf(place), LineOf(place)); }
+std::string TidText(RowPlace place) {
+  return fmt::format("({},{})", BlockOf(place), LineOf(place));
+}
 
 // A few hundred rows say enough about sizes and about the order that the rows lie in.
 void Analyze(pg::Connection& store, const std::string& table) {
@@ -67,13 +69,9 @@ void Stage::FinishKeyless(pg::Connection& store, int64_t rows) {
   store.Execute("ANALYZE " + table_);
 }
 
-std::unique_ptr<BatchCopy> Stage::Fill(pg::Connection& store,
-                                       std::shared_ptr<arrow::Schema> schema,
-                                       Translations translations, RowFilter* filter) const {
-  return std::make_unique<BatchCopy>(
-      store, fmt::format("COPY {} FROM STDIN (FORMAT binary)", table_), std::move(schema),
-      BatchCopy::Options{
-          .write_ordinal = true, .filter = filter, .translations = std::move(translations)});
+std::unique_ptr<BatchCopy> Stage::Fill(pg::Connection& store, RowFilter* filter) const {
+  return std::make_unique<BatchCopy>(store, fmt::format("COPY {} FROM STDIN (FORMAT binary)", table_),
+                                     BatchCopy::Options{.filter = filter});
 }
 
 void Stage::Finish(pg::Connection& store, int64_t rows, const std::vector<std::string>& key) {
@@ -97,8 +95,8 @@ void Stage::Finish(pg::Connection& store, int64_t rows, const std::vector<std::s
   if (met_ == 0) return Finish(store, rows, key);
   rows_ = rows;
   beyond_ = remainder.beyond;
-  store.Execute(fmt::format("DROP TABLE IF EXISTS {0}; CREATE UNLOGGED TABLE {0} (place tid NOT NULL) "
-                            "WITH (autovacuum_enabled = off)",
+  store.Execute(fmt::format("DROP TABLE IF EXISTS {0}; CREATE UNLOGGED TABLE {0} "
+                            "(place tid NOT NULL) WITH (autovacuum_enabled = off)",
                             Rest()));
   std::sort(remainder.unmet.begin(), remainder.unmet.end());
   RowStream places(store, fmt::format("COPY {} FROM STDIN (FORMAT binary)", Rest()), 1);
@@ -116,8 +114,8 @@ void Stage::Finish(pg::Connection& store, int64_t rows, const std::vector<std::s
 
 std::string Stage::Opposite(const std::string& current) const {
   if (met_ == 0) return current + " c";
-  std::string rows = fmt::format("SELECT k.ctid, k.* FROM {} r JOIN {} k ON k.ctid = r.place", Rest(),
-                                 current);
+  std::string rows = fmt::format("SELECT k.ctid, k.* FROM {} r JOIN {} k ON k.ctid = r.place",
+                                 Rest(), current);
   if (beyond_) {
     rows += fmt::format(" UNION ALL SELECT k.ctid, k.* FROM {} k WHERE k.ctid > '{}'", current,
                         TidText(*beyond_));
@@ -139,8 +137,8 @@ bool Stage::RepeatsMetKey(pg::Connection& store, const Dataset& dataset) const {
     same_key += fmt::format("{}c.{} = {}", same_key.empty() ? "" : " AND ",
                             base::QuoteIdentifier(key), Value(key));
   }
-  // All are counted: for the first one alone the planner would choose a nested loop, which without any
-  // takes for ever.
+  // All are counted: for the first one alone the planner would choose a nested loop, which without
+  // any takes for ever.
   const auto repeated = store.Execute(fmt::format(
       "SELECT count(*) FROM {} s JOIN {} c ON {} "
       "WHERE NOT EXISTS (SELECT FROM {} r WHERE r.place = c.ctid){}",

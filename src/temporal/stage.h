@@ -1,9 +1,9 @@
 // A capture's private rows of one dataset, before they are compared with what is there:
 // tidemark_stage.c<capture>_d<dataset>, unlogged, with `_ordinal` and one column a source column,
-// called by its place (c1, c2, …) so that none can be called like one of ours. A complete capture that
-// was sifted (sift.h) stages only rows that may differ, and beside them in …_rest the places of the
-// current rows that were not met. Never readable by anyone else; dropped by its capture, or by the next
-// one when that died.
+// called by its place (c1, c2, …) so that none can be called like one of ours. A complete capture
+// that was sifted (sift.h) stages only rows that may differ, and beside them in …_rest the places
+// of the current rows that were not met. Never readable by anyone else; dropped by its capture, or
+// by the next one when that died.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ class Stage {
   static Stage Create(pg::Connection& store, int64_t capture, int dataset,
                       std::vector<DatasetColumn> columns);
 
-  /// The same for rows that are copied as they come, each with a `_from` that says nothing and, where
-  /// `hashed`, a `_hash`; ordinals are given by the store.
+  /// The same for rows that are copied as they come, each with a `_from` that says nothing and,
+  /// where `hashed`, a `_hash`; ordinals are given by the store.
   static Stage CreateForCopy(pg::Connection& store, int64_t capture, int dataset,
                              std::vector<DatasetColumn> columns, bool hashed);
   /// What CreateForCopy's stage is filled by: COPY … (FORMAT binary).
@@ -35,11 +35,10 @@ class Stage {
 
   /// Begins to fill it with the rows that `filter`, if there is one, wants; they come with their
   /// ordinals.
-  std::unique_ptr<BatchCopy> Fill(pg::Connection& store, std::shared_ptr<arrow::Schema> schema,
-                                  Translations translations, RowFilter* filter = nullptr) const;
-  /// The rows are in: looks at them for the planner and, unless they are few, puts them in the order
-  /// of the key, so that they meet the current rows in one pass over both. Throws 23505 when the key
-  /// (columns of the source) is not unique.
+  std::unique_ptr<BatchCopy> Fill(pg::Connection& store, RowFilter* filter = nullptr) const;
+  /// The rows are in: looks at them for the planner and, unless they are few, puts them in the
+  /// order of the key, so that they meet the current rows in one pass over both. Throws 23505 when
+  /// the key (columns of the source) is not unique.
   void Finish(pg::Connection& store, int64_t rows, const std::vector<std::string>& key);
   /// The same after a sift: with the current rows that it has left.
   void Finish(pg::Connection& store, int64_t rows, const std::vector<std::string>& key,
@@ -66,8 +65,8 @@ class Stage {
   std::string Opposite(const std::string& current) const;
   /// Throws 55000 unless the file of the current table is still the one that was sifted.
   void CheckFile(pg::Connection& store, const Dataset& dataset) const;
-  /// Whether a staged row has the key of a current row that was met: then the key is there twice, and
-  /// only staging the relation as a whole tells where.
+  /// Whether a staged row has the key of a current row that was met: then the key is there twice,
+  /// and only staging the relation as a whole tells where.
   bool RepeatsMetKey(pg::Connection& store, const Dataset& dataset) const;
 
  private:

@@ -1,4 +1,5 @@
-// What happens to a captured dataset when its source changes its columns or its key is declared anew.
+// What happens to a captured dataset when its source changes its columns or its key is declared
+// anew.
 #include "tests/capture/capture_fixture.h"
 
 namespace tidemark::tests {
@@ -27,6 +28,51 @@ TEST_F(ShapeCapture, AnAddedColumnOfNullsMakesNoVersionAndItsValuesDo) {
   ExpectSame("SELECT * FROM public.t ORDER BY id");
   EXPECT_EQ(AsOf("id, extra", "t", 0), "1|NULL\n2|NULL\n3|NULL\n4|NULL\n5|NULL\n");
   ExpectChainsHold();
+}
+
+TEST_F(ShapeCapture, AColumnAddedWithAValueIsAVersionOfEveryRowAndThePastHasNone) {
+  source_->Execute("ALTER TABLE t ADD extra int NOT NULL DEFAULT 7");
+  EXPECT_EQ(Captured({Snapshot("t")}).puts, 5);
+  ExpectSame("SELECT * FROM public.t ORDER BY id");
+  EXPECT_EQ(AsOf("id, n, extra", "t", 0),
+            "1|10|NULL\n2|20|NULL\n3|30|NULL\n4|40|NULL\n5|50|NULL\n");
+  EXPECT_EQ(AsOf("id, n, extra", "t", 1), "1|10|7\n2|20|7\n3|30|7\n4|40|7\n5|50|7\n");
+  // Another value for rows to come changes none that are there.
+  source_->Execute("ALTER TABLE t ALTER extra SET DEFAULT 9; INSERT INTO t VALUES (6, 'a6', 60)");
+  EXPECT_EQ(Captured({Snapshot("t")}).puts, 1);
+  ExpectSame("SELECT * FROM public.t ORDER BY id");
+  ExpectChainsHold();
+}
+
+// Columns of a dataset are told by their names: those of another source have no other identity.
+TEST_F(ShapeCapture, ARenamedColumnIsANewOneAndTheOldOneKeepsItsPast) {
+  source_->Execute("ALTER TABLE t RENAME n TO number");
+  EXPECT_EQ(Captured({Snapshot("t")}).puts, 5);
+  ExpectSame("SELECT * FROM public.t ORDER BY id");
+  EXPECT_EQ(AsOf("id, number", "t", 0), "1|NULL\n2|NULL\n3|NULL\n4|NULL\n5|NULL\n");
+  EXPECT_EQ(Rows("SELECT id, n, number, tx_from FROM public_history.t WHERE id = 3 "
+                 "ORDER BY tx_from"),
+            "3|30|NULL|1\n3|NULL|30|2\n");
+  // Two that exchange their names keep them; their values change.
+  source_->Execute("ALTER TABLE t ADD other int; UPDATE t SET other = -number");
+  Captured({Snapshot("t")});
+  source_->Execute("ALTER TABLE t RENAME number TO tmp; ALTER TABLE t RENAME other TO number; "
+                   "ALTER TABLE t RENAME tmp TO other");
+  EXPECT_EQ(Captured({Snapshot("t")}).puts, 5);
+  EXPECT_EQ(Rows("SELECT id, a, number, other FROM public.t ORDER BY id"),
+            Rows(*source_, "SELECT id, a, number, other FROM public.t ORDER BY id"));
+  EXPECT_EQ(AsOf("id, number, other", "t", 2),
+            "1|10|-10\n2|20|-20\n3|30|-30\n4|40|-40\n5|50|-50\n");
+  ExpectChainsHold();
+}
+
+TEST_F(ShapeCapture, ARenamedColumnOfTheKeyIsRefusedUnderBothNames) {
+  source_->Execute("ALTER TABLE t RENAME id TO number");
+  EXPECT_EQ(Refused({Snapshot("t")}).state(), base::kUndefinedColumn);
+  const auto error = Refused({Snapshot("t", {"number"})});
+  EXPECT_EQ(error.state(), base::kNotNullViolation);
+  EXPECT_THAT(error.hint(), HasSubstr("former key"));
+  EXPECT_EQ(Rows("SELECT id, a FROM public.t ORDER BY id"), "1|a1\n2|a2\n3|a3\n4|a4\n5|a5\n");
 }
 
 TEST_F(ShapeCapture, ADroppedColumnStaysInTheHistoryViewAndReAddedItStartsEmpty) {
