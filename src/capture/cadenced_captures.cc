@@ -70,10 +70,13 @@ void Report(const CaptureReport& report) {
 }
 
 /// Captures for what has been claimed, and settles it.
-void Run(const std::string& store_dsn, std::vector<PlannedDataset> datasets,
+void Run(const CadenceOptions& options, std::vector<PlannedDataset> datasets,
          Occurrences& occurrences, const std::stop_token& stop) {
-  CaptureOptions capture{
-      .store_dsn = store_dsn, .datasets = std::move(datasets), .history = {}, .progressed = {}};
+  CaptureOptions capture{.store_dsn = options.store_dsn,
+                         .datasets = std::move(datasets),
+                         .keep_going = options.keep_going,
+                         .history = {},
+                         .progressed = {}};
   try {
     const auto report = RunCapture(capture, stop);
     Report(report);
@@ -105,13 +108,13 @@ void RunCadences(const CadenceOptions& options, std::stop_token stop) {
     if (auto due = calendar.Take(options.now()); !due.empty()) {
       idle = false;
       occurrences.Claim(NamesOf(due));
-      Run(options.store_dsn, std::move(due), occurrences, stop);
+      Run(options, std::move(due), occurrences, stop);
     }
     for (const auto& name : occurrences.Queued()) {
       if (stop.stop_requested()) return;
       if (!occurrences.Claim({name})) continue;
       idle = false;
-      Run(options.store_dsn, {by_name.at(name)}, occurrences, stop);
+      Run(options, {by_name.at(name)}, occurrences, stop);
     }
     if (idle) occurrences.Await(calendar.Left());
   }

@@ -28,6 +28,8 @@ struct CadencedDataset {
 struct CadenceOptions {
   std::string store_dsn;
   std::vector<CadencedDataset> datasets;
+  /// Of what is due together, publish what did not fail: a declared partial group.
+  bool keep_going = false;
   /// The wall clock. One that is set back makes nothing due twice.
   std::function<base::Timestamp()> now;
 };

@@ -342,3 +342,4 @@ void AddMirrorOf(Config& config, const std::string& dsn) {
 }
 
 }  // namespace tidemark::cli
+  config.keep_going = map.Flag("keep_going", false);

@@ -112,6 +112,7 @@ struct Config {
   std::map<std::string, http::OccurrenceRules> occurrences;
   std::vector<Webhook> webhooks;
 
+  bool keep_going = false;  // captures on a cadence publish the members that did not fail
   /// nullptr when there is none of that name.
   const Source* FindSource(const std::string& name) const;
 };

@@ -52,7 +52,13 @@ TEST(Config, ReadsTheExampleOfTheDesign) {
   EXPECT_EQ(config.datasets[1].strategy, Strategy::kCursor);
   EXPECT_EQ(config.datasets[2].key, (std::vector<std::string>{"sku", "day"}));
   EXPECT_EQ(config.cadence, "*/15 * * * *");
+  EXPECT_FALSE(config.keep_going);
   EXPECT_EQ(config.gateway.port, 5480);
+}
+
+TEST(Config, KeepGoingIsAFlag) {
+  EXPECT_TRUE(Read("keep_going: true\n").keep_going);
+  EXPECT_NE(ComplaintOf("keep_going: perhaps\n").find("\"keep_going\""), std::string::npos);
 }
 
 TEST(Config, AnEmptyFileIsAllDefaults) {

@@ -18,6 +18,7 @@ class CadencedCaptures : public CaptureFixture {
     thread_ = std::jthread([this, datasets = std::move(datasets)](std::stop_token stop) {
       capture::RunCadences({.store_dsn = store_dsn_,
                             .datasets = datasets,
+                            .keep_going = keep_going_,
                             .now =
                                 [this] {
                                   const base::Timestamp now(now_.load());
@@ -37,6 +38,7 @@ class CadencedCaptures : public CaptureFixture {
     EXPECT_EQ(Value(sql), value) << sql;
   }
 
+  bool keep_going_ = false;
   std::atomic<int64_t> now_ = kBegin;
   std::atomic<int> asked_ = 0;
   std::jthread thread_;
@@ -66,6 +68,30 @@ TEST_F(CadencedCaptures, WhatIsDueTogetherIsOneBasisAndAFailureIsTriedAgain) {
   PassMinutes(1);
   Await(kBases, "2");
   EXPECT_EQ(Value("SELECT count(*) FROM public.a"), "2");
+}
+
+TEST_F(CadencedCaptures, KeepingGoingPublishesTheOthersAsADeclaredPartialGroup) {
+  source_->Execute(
+      "CREATE TABLE a (id int PRIMARY KEY); INSERT INTO a VALUES (1);"
+      "CREATE TABLE b (id int PRIMARY KEY); INSERT INTO b VALUES (1)");
+  keep_going_ = true;
+  Start({{Snapshot("a"), capture::Cadence::Parse("* * * * *")},
+         {Snapshot("b"), capture::Cadence::Parse("* * * * *")}});
+  PassMinutes(1);
+  Await(kBases, "1");
+  source_->Execute("INSERT INTO a VALUES (2); INSERT INTO b VALUES (2); "
+                   "ALTER TABLE b RENAME TO b_gone");
+  PassMinutes(1);
+  Await(kBases, "2");
+  EXPECT_EQ(Value("SELECT count(*) FROM public.a"), "2");
+  EXPECT_EQ(Value("SELECT count(*) FROM public.b"), "1");
+  EXPECT_EQ(Rows("SELECT m.dataset, f.dataset, f.sqlstate FROM tidemark.basis b JOIN "
+                 "tidemark.basis_member m ON m.basis = b.number JOIN tidemark.capture_failure f ON "
+                 "f.capture = b.capture WHERE b.number = 2"),
+            "1|public.b|42P01\n");
+  source_->Execute("ALTER TABLE b_gone RENAME TO b");
+  PassMinutes(1);
+  Await("SELECT count(*) FROM public.b", "2");
 }
 
 TEST_F(CadencedCaptures, AClockSetBackMakesNothingDueTwice) {
