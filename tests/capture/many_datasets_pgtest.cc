@@ -181,6 +181,52 @@ TEST_F(ManyDatasets, AStoppedCapturePublishesNothingAndLeavesNothing) {
   ExpectNothingLeftBehind();
 }
 
+TEST_F(ManyDatasets, AClockThatStepsBackChangesNoAnswerAndNoOrder) {
+  Captured({Snapshot("a")});
+  source_->Execute("UPDATE a SET n = -1 WHERE id = 1");
+  Captured({Snapshot("a")});
+  // As if the clocks of the store and of this machine had been an hour ahead so far.
+  store_->Execute(R"sql(
+UPDATE tidemark.basis SET system_time = system_time + interval '1 hour';
+UPDATE tidemark.basis_journal SET system_time = system_time + interval '1 hour';
+UPDATE tidemark.basis_member SET accepted_at = accepted_at + interval '1 hour',
+  extracted_from = extracted_from + interval '1 hour',
+  extracted_to = extracted_to + interval '1 hour';
+UPDATE tidemark.tx SET source_time = source_time + interval '1 hour';
+UPDATE tidemark.resume SET received_time = received_time + interval '1 hour';
+SELECT setval('tidemark.published_time', last_value + 3600000000) FROM tidemark.published_time
+)sql");
+  instants_ = {Value("SELECT system_time FROM tidemark.basis WHERE number = 1"),
+               Value("SELECT system_time FROM tidemark.basis WHERE number = 2")};
+  const auto first = AsOf("id, n", "a", 0), second = AsOf("id, n", "a", 1);
+  source_->Execute("UPDATE a SET n = -2 WHERE id = 1; UPDATE b SET n = -2 WHERE id = 1");
+  Captured({Snapshot("a"), Snapshot("b")});
+  source_->Execute("UPDATE a SET n = -3 WHERE id = 1");
+  Captured({Snapshot("a"), Snapshot("b")});
+
+  EXPECT_EQ(Rows("SELECT system_time - lag(system_time) OVER (ORDER BY number) > '0' FROM "
+                 "tidemark.basis ORDER BY number OFFSET 1"),
+            "t\nt\nt\n");
+  EXPECT_EQ(Value("SELECT max(system_time) > clock_timestamp() + interval '50 minutes' FROM "
+                  "tidemark.basis"),
+            "t");
+  EXPECT_EQ(Rows("SELECT source_time >= lag(source_time) OVER (ORDER BY tx) FROM tidemark.tx WHERE "
+                 "journal = 1 ORDER BY tx OFFSET 1"),
+            "t\nt\nt\n");
+  EXPECT_EQ(AsOf("id, n", "a", 0), first);
+  EXPECT_EQ(AsOf("id, n", "a", 1), second);
+  for (size_t i = 1; i < 4; ++i) {
+    EXPECT_EQ(Value("SELECT n FROM tidemark.as_of(NULL::public.a, '" + instants_[i] +
+                    "') WHERE id = 1"),
+              "-" + std::to_string(i));
+  }
+  // When it was read is told as the clock told it.
+  EXPECT_EQ(Value("SELECT extracted_to < accepted_at - interval '50 minutes' FROM "
+                  "tidemark.basis_member WHERE dataset = 1 ORDER BY basis DESC LIMIT 1"),
+            "t");
+  ExpectChainsHold();
+}
+
 TEST_F(ManyDatasets, AChainThatWasTamperedWithIsFoundAtItsFirstBreak) {
   Captured({Snapshot("a")});
   for (int i = 0; i < 3; ++i) {
