@@ -30,6 +30,7 @@ pg-regress: build
 	@BINARY=build/$(PRESET)/tidemark tools/pg-regress
 	@BINARY=build/$(PRESET)/tidemark tools/pg-regress --contrib
 
+	@BINARY=$(CURDIR)/build/$(PRESET)/tidemark tests/objects/run
 demo: build
 	@BINARY=build/$(PRESET)/tidemark KEEP=$(KEEP) tools/demo
 
@@ -45,6 +46,6 @@ fuzz:
 	  echo "== $$target"; $$target -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 $$corpus; \
 	done
 
-# What was fetched, build/arrow and build/clients, stays.
+# What was fetched, build/arrow, build/clients and build/objects, stays.
 clean:
 	rm -rf build/release build/dev build/tsan build/fuzz

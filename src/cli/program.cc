@@ -11,6 +11,7 @@
 #include "cli/error_text.h"
 #include "cli/stop_signals.h"
 #include "cli/yaml_reader.h"
+#include "source/files/file_set.h"
 
 namespace tidemark::cli {
 
@@ -29,6 +30,17 @@ std::string UsageText(const CLI::App& app, const CLI::ParseError& error, int arg
   return fmt::format("unknown command \"{}\"{}", word,
                      meant.empty() ? "" : fmt::format(", did you mean \"{}\"?", meant));
 }
+
+/// At the end of a command: the last of what its sources have used.
+struct FilesFinished {
+  ~FilesFinished() {
+    try {
+      source::FinishRemoteFiles();
+    } catch (const base::Error& error) {
+      spdlog::warn("{}", error.what());
+    }
+  }
+};
 
 }  // namespace
 
@@ -57,6 +69,7 @@ int Run(int argc, char** argv) {
   StopSignals signals;
   invocation.stop = signals.token();
   invocation.signals = &signals;
+  const FilesFinished finished;
   try {
     return static_cast<int>(program.chosen(invocation));
   } catch (const base::Error& error) {

@@ -17,7 +17,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 
 #include "base/error.h"
@@ -48,16 +47,6 @@ std::string TimeText(time_t seconds, int64_t nanoseconds) {
   return fmt::format("{:%Y-%m-%d %H:%M:%S}.{:09}Z", fmt::gmtime(seconds), nanoseconds);
 }
 
-#ifdef ARROW_S3
-void UseS3() {
-  static const bool registered = [] {
-    columnar::Check(arrow::fs::EnsureS3Initialized());
-    return std::atexit([] { static_cast<void>(arrow::fs::EnsureS3Finalized()); }) == 0;
-  }();
-  static_cast<void>(registered);
-}
-#endif
-
 // SHA-256 as it grows.
 class Sha256 {
  public:
@@ -82,6 +71,12 @@ class Sha256 {
 };
 
 }  // namespace
+
+void FinishRemoteFiles() {
+#ifdef ARROW_S3
+  if (arrow::fs::IsS3Initialized()) columnar::Check(arrow::fs::EnsureS3Finalized());
+#endif
+}
 
 FileSet::FileSet(const std::string& pattern, const Limit& limit) {
   limit.Check();
@@ -123,7 +118,7 @@ void FileSet::ListLocal(const std::string& pattern) {
 
 void FileSet::ListRemote(const std::string& pattern) {
 #ifdef ARROW_S3
-  UseS3();
+  columnar::Check(arrow::fs::EnsureS3Initialized());
   const size_t slash = pattern.rfind('/');
   const std::string folder_uri = pattern.substr(0, slash);
   std::string folder;

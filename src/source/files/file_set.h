@@ -56,4 +56,8 @@ class FileSet {
   std::vector<SourceFile> files_;
 };
 
+/// Lets go of what s3:// files needed, once, when no more are read: call it before main returns, or
+/// Arrow's own statics are gone by then. Nothing when none were read.
+void FinishRemoteFiles();
+
 }  // namespace tidemark::source
