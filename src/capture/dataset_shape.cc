@@ -46,7 +46,8 @@ temporal::Translations TranslationsOf(const temporal::Dataset& dataset,
   temporal::Translations plans;
   for (const auto& column : dataset.columns) {
     const auto& type = types.At(column.source_type);
-    plans.push_back(column.binary && wire::NeedsTranslation(type.plan) ? &type.plan : nullptr);
+    const auto& plan = column.binary ? type.plan : type.text_plan;
+    plans.push_back(wire::NeedsTranslation(plan) ? &plan : nullptr);
   }
   return plans;
 }

@@ -17,6 +17,7 @@
 #include "capture/source_connection.h"
 #include "capture/table_copy.h"
 #include "pg/relation.h"
+#include "source/postgres/raw_text.h"
 #include "source/postgres/slot.h"
 #include "source/postgres/table_state.h"
 #include "temporal/plane.h"
@@ -208,10 +209,12 @@ void FirstCopy::Prepare(Work& work, const source::PreflightReport& report) {
     published[table.relation.oid] = &table;
   }
   work.relations = pg::LoadRelations(*work.source, oids);
-  for (const auto& relation : work.relations) {
+  for (auto& relation : work.relations) {
+    source::MakeCommentsReadable(relation);
     for (const auto& column : relation.columns) type_oids.push_back(column.type);
   }
-  work.types = temporal::EnsureTypes(*store_, pg::LoadTypes(*work.source, type_oids));
+  work.types = temporal::EnsureTypes(*store_, pg::LoadTypes(*work.source, type_oids),
+                                     TypeOptionsOf(*work.source, *store_, options_));
 
   std::map<pg::Oid, std::string> states;
   for (const auto& table : source::LoadTableStates(*work.source, options_.publication)) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "source/postgres/source_session.h"
+
 namespace tidemark::capture {
 
 std::string SlotNameFor(const std::string& mirror) {
@@ -14,6 +16,20 @@ std::string SlotNameFor(const std::string& mirror) {
   }
   if (name.size() > 63) name.resize(63);
   return name;
+}
+
+temporal::TypeOptions TypeOptionsOf(const pg::Connection& source, const pg::Connection& store,
+                                    const MirrorOptions& options) {
+  constexpr int kFirstVersionWithInfiniteIntervals = 170000;
+  temporal::TypeOptions types{
+      .finite_intervals = source.server_version() >= kFirstVersionWithInfiniteIntervals &&
+                          store.server_version() < kFirstVersionWithInfiniteIntervals,
+      .as_text = options.unknown_as_text};
+  if (source::SendsRawText(source)) {
+    types.raw_text =
+        options.replace_undecodable ? temporal::RawText::kReplace : temporal::RawText::kRefuse;
+  }
+  return types;
 }
 
 MirrorOptions Completed(MirrorOptions options) {

@@ -2,11 +2,14 @@
 // made by cli from the configuration.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
 #include "base/identifier.h"
+#include "pg/connection.h"
 #include "temporal/history.h"
+#include "temporal/types.h"
 
 namespace tidemark::capture {
 
@@ -22,6 +25,18 @@ struct MirrorOptions {
   /// What the source has lost for us (a slot that is gone) is made good by reading every table whole
   /// again; false: only once a person asks for it.
   bool resync_on_gap = true;
+  /// Where the source sends text in no known encoding (SQL_ASCII): '?' takes the place of each byte
+  /// that is not UTF-8; false: the mirror stops at it.
+  bool replace_undecodable = false;
+  /// Columns of types that the store lacks are text there, and all values travel as text; false:
+  /// their tables are left out.
+  bool unknown_as_text = false;
+
+  /// A table whose changes the store refuses is read whole again, as often as it takes, while the others
+  /// go on; false: the mirror stops at that commit.
+  bool isolate_failed_tables = false;
+  /// More of the source's log held back than this is warned of where the source has no limit of its own.
+  int64_t wal_warn_bytes = int64_t{10} << 30;
 
   /// One relation of the publication, under a name of its own: a dataset of strategy cdc.
   struct Only {
@@ -30,6 +45,10 @@ struct MirrorOptions {
   /// nullopt: everything that is published, under its own name.
   std::optional<Only> only;
 };
+
+/// What is done about the values that `source`, a session of it, sends to `store`.
+temporal::TypeOptions TypeOptionsOf(const pg::Connection& source, const pg::Connection& store,
+                                    const MirrorOptions& options);
 
 /// The slot's name for a mirror: `tidemark_` and the name in lower case, other characters than
 /// a-z, 0-9 and _ as _; cut to PostgreSQL's 63 bytes.

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "pg/copy.h"
+#include "temporal/field_translation.h"
 #include "wire/copy_binary.h"
 
 namespace tidemark::capture {
@@ -29,8 +30,13 @@ std::string SourceQuery(const CopyTask& task) {
   std::string columns;
   for (const auto& column : task.dataset->columns) {
     if (!columns.empty()) columns += ", ";
-    columns += QuoteIdentifier(column.name);
-    if (!column.binary) columns += "::text";
+    const auto name = QuoteIdentifier(column.name);
+    // As the stream has it: what the type's output function writes. A cast may say something else.
+    columns += column.binary
+                   ? name
+                   : fmt::format("CASE WHEN {0} IS DISTINCT FROM NULL "
+                                 "THEN pg_catalog.format('%s', {0}) END",
+                                 name);
   }
   std::string where;
   const auto add = [&](const std::string& condition) {
@@ -71,12 +77,15 @@ class RowWidener {
     writer.WriteRow(static_cast<int16_t>(fields_.size() + (multiset_ ? 2 : 1)));
     const auto fields = row.fields();
     for (size_t i = 0; i < fields.size(); ++i) {
-      writer.WriteField(fields[i]);
       fields_[i] = fields[i] ? TupleField{FieldKind::kBinary, *fields[i]}
                              : TupleField{FieldKind::kNull, {}};
+    }
+    for (size_t i = 0; i < fields.size(); ++i) {
+      writer.WriteField(fields[i]);
       if (fields[i] && task_.translations[i] != nullptr) {
         const size_t size = fields[i]->size();
-        wire::Translate(*task_.translations[i], {out.data() + out.size() - size, size});
+        temporal::TranslateField(*task_.dataset, i, *task_.translations[i],
+                                 {out.data() + out.size() - size, size}, fields_);
       }
     }
     out += suffix_;

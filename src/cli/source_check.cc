@@ -31,6 +31,7 @@ CheckedMirror CheckMirror(const capture::MirrorOptions& mirror, pg::Connection* 
   }
   source::PreflightOptions options{.publication = mirror.publication,
                                    .slot = mirror.slot,
+                                   .unknown_as_text = mirror.unknown_as_text,
                                    .only = std::nullopt,
                                    .store = store,
                                    .replication = replication ? &*replication : nullptr};

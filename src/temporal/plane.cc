@@ -132,7 +132,9 @@ void CreateParent(pg::Connection& store, const Dataset& dataset, const pg::Relat
         fmt::format("COMMENT ON TABLE {} IS {}", parent, QuoteLiteral(*upstream.comment)));
   }
   for (const auto& column : upstream.columns) {
-    if (!column.comment || column.generated) continue;
+    const bool kept = std::any_of(dataset.columns.begin(), dataset.columns.end(),
+                                  [&](const auto& one) { return one.name == column.name; });
+    if (!column.comment || !kept) continue;
     store.Execute(fmt::format("COMMENT ON COLUMN {}.{} IS {}", parent,
                               QuoteIdentifier(column.name), QuoteLiteral(*column.comment)));
   }

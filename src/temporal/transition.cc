@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "temporal/field_translation.h"
 #include "wire/bytes.h"
 
 namespace tidemark::temporal {
@@ -46,32 +47,6 @@ void Transition::Clear() {
   puts_ = deletions_ = rows_added_ = 0;
 }
 
-namespace {
-
-// A key value as people know it, where that takes no server; else its bytes.
-std::string ShowValue(pg::Oid type, bool binary, std::string_view value) {
-  constexpr pg::Oid kInt8 = 20, kInt2 = 21, kInt4 = 23, kText = 25, kBpchar = 1042, kVarchar = 1043;
-  if (!binary || type == kText || type == kBpchar || type == kVarchar) {
-    return fmt::format("'{}'", value.substr(0, 200));
-  }
-  if (type == kInt2 && value.size() == 2) {
-    return std::to_string(wire::LoadBigEndian<int16_t>(value.data()));
-  }
-  if (type == kInt4 && value.size() == 4) {
-    return std::to_string(wire::LoadBigEndian<int32_t>(value.data()));
-  }
-  if (type == kInt8 && value.size() == 8) {
-    return std::to_string(wire::LoadBigEndian<int64_t>(value.data()));
-  }
-  std::string hex = "\\x";
-  for (const char c : value.substr(0, 64)) {
-    hex += fmt::format("{:02x}", static_cast<unsigned char>(c));
-  }
-  return hex;
-}
-
-}  // namespace
-
 std::string Transition::DescribeKey() const {
   if (key_positions_.empty() || entries_.empty()) return "none";
   const auto& key = entries_.back().key;
@@ -80,7 +55,7 @@ std::string Transition::DescribeKey() const {
   for (const size_t at : key_positions_) {
     const auto& column = dataset_->columns[at];
     text += fmt::format("{}{}={}", text.empty() ? "" : ", ", base::DisplayIdentifier(column.name),
-                        ShowValue(column.source_type, column.binary, fields.Next().value));
+                        ShowValue(column, fields.Next().value));
   }
   return text;
 }
@@ -114,7 +89,7 @@ std::string_view Transition::KeyOf(Tuple row, Tuple fallback) {
     to += sizeof(int32_t);
     std::memcpy(to, field.value.data(), field.value.size());
     if (translations_[at] != nullptr) {
-      wire::Translate(*translations_[at], {to, field.value.size()});
+      TranslateField(*dataset_, at, *translations_[at], {to, field.value.size()}, row);
     }
     to += field.value.size();
   }
@@ -151,8 +126,8 @@ Image Transition::ImageOf(Tuple row, Tuple old_row) {
     to += sizeof length;
     if (length <= 0) continue;
     std::memcpy(to, field.value.data(), field.value.size());
-    if (translations_[i] != nullptr && field.kind == FieldKind::kBinary) {
-      wire::Translate(*translations_[i], {to, field.value.size()});
+    if (translations_[i] != nullptr) {
+      TranslateField(*dataset_, i, *translations_[i], {to, field.value.size()}, row);
     }
     to += field.value.size();
   }

@@ -23,7 +23,7 @@
 
 namespace tidemark::temporal {
 
-/// Per column the plan that translates OIDs inside its values; nullptr where none are.
+/// Per column the plan that translates OIDs and text inside its values; nullptr where none are.
 using Translations = std::vector<const wire::TypeNode*>;
 
 /// 128 bits that identify a row's exact bytes, as sent by the source.

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "base/error.h"
@@ -26,6 +29,7 @@ const StoreType& TypeMap::At(Oid source_oid) const {
 
 std::string TypeMap::StoreSql(Oid source_oid, std::string_view type_sql) const {
   const StoreType& type = At(source_oid);
+  if (type.unknown) return type.store_sql;
   if (type.source_sql == type.store_sql || !type_sql.starts_with(type.source_sql)) {
     return std::string(type_sql);
   }
@@ -78,18 +82,49 @@ std::optional<Oid> FirstOid(const pg::Result& rows) {
 
 bool IsDealt(const Type& type) { return type.oid >= kFirstDealtOid; }
 
+// How text stands in the binary values of a type without parts; kScalar where there is none, or
+// where it cannot be walked: then the store looks at it.
+wire::TypeNode::Kind TextKind(const Type& type) {
+  using Kind = wire::TypeNode::Kind;
+  constexpr std::array<std::string_view, 7> kWhole = {"text", "varchar", "bpchar",   "name",
+                                                      "json", "xml",     "refcursor"};
+  constexpr std::array<std::string_view, 2> kVersioned = {"jsonb", "jsonpath"};
+  const auto is_one_of = [&](const auto& names) {
+    return std::find(names.begin(), names.end(), type.name.name) != names.end();
+  };
+  if (!type.extension.empty()) {
+    if (type.extension == "citext" && type.name.name == "citext") return Kind::kText;
+    if (type.extension == "ltree") return Kind::kVersionedText;
+    return Kind::kScalar;
+  }
+  if (type.oid >= pg::kFirstUserOid) return Kind::kScalar;
+  if (is_one_of(kWhole)) return Kind::kText;
+  return is_one_of(kVersioned) ? Kind::kVersionedText : Kind::kScalar;
+}
+
 }  // namespace
 
 // One call of EnsureTypes. Types arrive each after its parts, so a part's answer is in map_.
 class TypeCreation {
  public:
-  explicit TypeCreation(pg::Connection& store) : store_(store) {}
+  TypeCreation(pg::Connection& store, const TypeOptions& options)
+      : store_(store), options_(options) {}
 
   void Ensure(const Type& type) {
     StoreType made;
-    made.oid = IsDealt(type) ? FindOrCreate(type) : type.oid;
+    if (options_.raw_text != RawText::kNone) {
+      made.text_plan.kind = wire::TypeNode::Kind::kText;
+      made.text_plan.replace = options_.raw_text == RawText::kReplace;
+    }
+    if (const auto found = Counterpart(type)) {
+      made.oid = *found;
+    } else {
+      BeText(made);
+      map_.types_.insert_or_assign(type.oid, std::move(made));
+      return;
+    }
     made.plan = Plan(type, made.oid);
-    made.binary = type.binary;
+    made.binary = type.binary && !options_.as_text;
     for (const Oid part : Parts(type)) made.binary = made.binary && map_.At(part).binary;
     if (IsDealt(type)) ReadStoreSide(type, made);
     map_.types_.insert_or_assign(type.oid, std::move(made));
@@ -106,6 +141,29 @@ class TypeCreation {
     }
     for (const auto& attribute : type.attributes) parts.push_back(attribute.type);
     return parts;
+  }
+
+  static void BeText(StoreType& made) {
+    constexpr Oid kText = 25;
+    made.oid = kText;
+    made.binary = false;
+    made.unknown = true;
+    made.store_sql = "text";
+  }
+
+  // The store's type; nullopt when it cannot have one and need not.
+  std::optional<Oid> Counterpart(const Type& type) {
+    if (!IsDealt(type)) return type.oid;
+    if (!options_.as_text) return FindOrCreate(type);
+    for (const Oid part : Parts(type)) {
+      if (map_.At(part).unknown) return std::nullopt;
+    }
+    try {
+      return FindOrCreate(type);
+    } catch (const Error& error) {
+      if (error.state() != base::kUndefinedObject) throw;
+      return std::nullopt;
+    }
   }
 
   Oid FindOrCreate(const Type& type) {
@@ -145,7 +203,14 @@ class TypeCreation {
       const auto& base = map_.At(type.base).plan;
       node.kind = base.kind;
       node.children = base.children;
+      node.replace = base.replace;
       return node;
+    }
+    constexpr Oid kInterval = 1186;
+    if (type.oid == kInterval && options_.finite_intervals) node.kind = Kind::kFiniteInterval;
+    if (options_.raw_text != RawText::kNone && Parts(type).empty() && node.kind == Kind::kScalar) {
+      node.kind = TextKind(type);
+      node.replace = options_.raw_text == RawText::kReplace;
     }
     if (type.element != 0) node.kind = Kind::kArray;
     if (type.type == 'c') node.kind = Kind::kComposite;
@@ -168,11 +233,13 @@ class TypeCreation {
   }
 
   pg::Connection& store_;
+  TypeOptions options_;
   TypeMap map_;
 };
 
-TypeMap EnsureTypes(pg::Connection& store, const std::vector<Type>& source_types) {
-  TypeCreation creation(store);
+TypeMap EnsureTypes(pg::Connection& store, const std::vector<Type>& source_types,
+                    const TypeOptions& options) {
+  TypeCreation creation(store, options);
   for (const auto& type : source_types) {
     try {
       creation.Ensure(type);

@@ -18,11 +18,29 @@ namespace tidemark::temporal {
 struct StoreType {
   pg::Oid oid = 0;
   wire::TypeNode plan;  // for wire::Translate
+  wire::TypeNode text_plan;  // the same for the value as text
   /// Both servers can send and receive it as bytes, all its parts included. Where false, columns
   /// of the type must travel as text.
   bool binary = true;
+  bool unknown = false;  // the store has no such type: it is text there
   std::string source_sql;  // the name as format_type shows it in the source, without modifier
   std::string store_sql;   // the same in the store; differs when an extension lives elsewhere
+};
+
+/// What is done about text that a source sends in no encoding that is known.
+enum class RawText {
+  kNone,     // it sends none: the server has converted, and so looked at, all of it
+  kRefuse,   // what is not UTF-8 throws 22021
+  kReplace,  // '?' takes the place of each byte that is not
+};
+
+struct TypeOptions {
+  RawText raw_text = RawText::kNone;
+  /// The source has infinite intervals and the store has not: there they throw 22008.
+  bool finite_intervals = false;
+  /// The source sends all values as text. A type that the store cannot have, or that has such a
+  /// part, is text there.
+  bool as_text = false;
 };
 
 class TypeMap {
@@ -49,6 +67,7 @@ class TypeMap {
 /// Idempotent. Inside a transaction new labels of an older enum are usable only after its commit.
 /// Throws 42710 for a type that exists and differs, 42704 when the store has no such extension or
 /// base type. `store` needs an empty search_path. Cost: about two round trips a user-defined type.
-TypeMap EnsureTypes(pg::Connection& store, const std::vector<pg::Type>& source_types);
+TypeMap EnsureTypes(pg::Connection& store, const std::vector<pg::Type>& source_types,
+                    const TypeOptions& options = {});
 
 }  // namespace tidemark::temporal

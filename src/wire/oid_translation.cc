@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "wire/bytes.h"
+#include "wire/utf8.h"
 
 namespace tidemark::wire {
 
@@ -132,12 +133,47 @@ void TranslateMultirange(const TypeNode& type, Parts& parts) {
   for (int32_t i = 0; i < count; ++i) parts.TranslatePart(range, false);
 }
 
+void CheckText(const TypeNode& type, std::span<char> text) {
+  if (type.replace) {
+    ReplaceInvalidUtf8(text);
+    return;
+  }
+  const size_t at = FindInvalidUtf8({text.data(), text.size()});
+  if (at == std::string_view::npos) return;
+  throw base::Error(base::kCharacterNotInRepertoire,
+                    fmt::format("byte 0x{:02x} at offset {} is not UTF-8",
+                                static_cast<uint8_t>(text[at]), at));
+}
+
+// PostgreSQL 17 and newer: all parts at their least or at their greatest.
+void CheckInterval(ByteReader& in) {
+  const int64_t time = in.ReadI64();
+  const int32_t days = in.ReadI32();
+  const int32_t months = in.ReadI32();
+  const bool least = time == INT64_MIN && days == INT32_MIN && months == INT32_MIN;
+  const bool greatest = time == INT64_MAX && days == INT32_MAX && months == INT32_MAX;
+  if (least || greatest) throw base::Error(base::kDatetimeOverflow, "the interval is infinite");
+}
+
+bool IsLookedAt(const TypeNode& type) {
+  return type.kind == Kind::kText || type.kind == Kind::kVersionedText ||
+         type.kind == Kind::kFiniteInterval;
+}
+
 void TranslateValue(const TypeNode& type, std::span<char> value) {
   if (type.kind == Kind::kScalar) return;
+  if (type.kind == Kind::kText) return CheckText(type, value);
   Parts parts(value);
   switch (type.kind) {
     case Kind::kScalar:
+    case Kind::kText:
       return;
+    case Kind::kVersionedText:
+      parts.in().ReadU8();
+      return CheckText(type, value.subspan(1));
+    case Kind::kFiniteInterval:
+      CheckInterval(parts.in());
+      break;
     case Kind::kArray:
       TranslateArray(type, parts);
       break;
@@ -157,6 +193,7 @@ void TranslateValue(const TypeNode& type, std::span<char> value) {
 }  // namespace
 
 bool NeedsTranslation(const TypeNode& type) {
+  if (IsLookedAt(type)) return true;
   const bool embeds_oids = type.kind == Kind::kArray || type.kind == Kind::kComposite;
   return std::any_of(type.children.begin(), type.children.end(), [&](const TypeNode& part) {
     return (embeds_oids && part.source_oid != part.store_oid) || NeedsTranslation(part);

@@ -17,10 +17,11 @@ using namespace tidemark::wire;  // NOLINT: a fuzz target is one file
 TypeNode ReadType(ByteReader& in, int depth, int& parts_left) {
   const uint8_t byte = in.ReadU8();
   TypeNode type;
-  type.kind = depth == 0 ? TypeNode::Kind::kScalar : static_cast<TypeNode::Kind>(byte % 5);
+  type.kind = depth == 0 ? TypeNode::Kind::kScalar : static_cast<TypeNode::Kind>(byte % 8);
   type.source_oid = byte >> 4;
   type.store_oid = type.source_oid + 100;
-  const int parts = type.kind == TypeNode::Kind::kScalar      ? 0
+  const bool leaf = type.kind == TypeNode::Kind::kScalar || type.kind >= TypeNode::Kind::kText;
+  const int parts = leaf                                      ? 0
                     : type.kind == TypeNode::Kind::kComposite ? in.ReadU8() % 4
                                                               : 1;
   for (int i = 0; i < parts && parts_left-- > 0; ++i) {

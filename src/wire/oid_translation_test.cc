@@ -193,6 +193,56 @@ TEST(Translate, ScalarIsLeftAlone) {
   EXPECT_EQ(value, "00004001"_hex);
 }
 
+TypeNode Text(bool replace, Kind kind = Kind::kText) {
+  TypeNode text = Builtin(0x19);
+  text.kind = kind;
+  text.replace = replace;
+  return text;
+}
+
+TEST(Translate, TextThatIsNotUtf8Throws22021OrIsReplacedInItsPlace) {
+  ExpectThrows(Text(false), "caf\xe9", base::kCharacterNotInRepertoire);
+  std::string value = "caf\xe9 \xc3\xa9";
+  Translate(Text(true), value);
+  EXPECT_EQ(value, "caf? \xc3\xa9");
+  Translate(Text(false), value);  // now it is fit
+  EXPECT_TRUE(NeedsTranslation(Text(false)));
+}
+
+TEST(Translate, TextInsideOtherValuesIsFoundAndItsLengthKept) {
+  const auto array = ArrayOf(Text(true));
+  std::string value =
+      "00000001 00000001 00000019 00000003 00000001 00000002 61ff ffffffff 00000002 c3a9"_hex;
+  Translate(array, value);
+  EXPECT_EQ(value,
+            "00000001 00000001 00000019 00000003 00000001 00000002 613f ffffffff 00000002 c3a9"_hex);
+  const auto composite = User(Kind::kComposite, 0x403a, {kInt, Text(false), kMood});
+  ExpectThrows(composite,
+               "00000003 00000017 00000004 ff000001 00000019 00000001 ff 00004001 ffffffff"_hex,
+               base::kCharacterNotInRepertoire);
+  const auto jsonb = Text(true, Kind::kVersionedText);
+  value = "01 22 ff 22"_hex;
+  Translate(jsonb, value);
+  EXPECT_EQ(value, "01 22 3f 22"_hex);
+  ExpectMalformed(jsonb, "");
+}
+
+TEST(Translate, InfiniteIntervalsThrow22008AndOthersStay) {
+  TypeNode interval = Builtin(0x4a2);
+  interval.kind = Kind::kFiniteInterval;
+  EXPECT_TRUE(NeedsTranslation(interval));
+  for (const auto& finite :
+       {"7fffffffffffffff 7fffffff 7ffffffe"_hex, "0000000000000000 00000000 00000001"_hex,
+        "8000000000000000 80000000 7fffffff"_hex}) {
+    std::string value = finite;
+    Translate(interval, value);
+    EXPECT_EQ(value, finite);
+  }
+  ExpectThrows(interval, "7fffffffffffffff 7fffffff 7fffffff"_hex, base::kDatetimeOverflow);
+  ExpectThrows(interval, "8000000000000000 80000000 80000000"_hex, base::kDatetimeOverflow);
+  ExpectMalformed(interval, "8000000000000000 80000000 800000"_hex);
+}
+
 TEST(Translate, ImpossibleArraysThrow22P03) {
   const TypeNode array = ArrayOf(kMood);
   ExpectMalformed(array, "00000007 00000000 00004001"_hex);

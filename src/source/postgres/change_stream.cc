@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "pg/connection.h"
 #include "pg/replication_stream.h"
+#include "source/postgres/source_session.h"
 #include "wire/replication.h"
 
 namespace tidemark::source {
@@ -61,18 +62,18 @@ struct ChangeStream::State {
   std::jthread reader;
 
   static pg::Connection Connect(const Options& options, std::stop_token stop) {
-    return pg::Connection::Open({.dsn = options.dsn,
-                                 .application_name = "tidemark " + options.slot,
-                                 .replication = true},
-                                Deadline::After(std::chrono::seconds(30)), stop);
+    return OpenSession({.dsn = options.dsn,
+                        .application_name = "tidemark " + options.slot,
+                        .replication = true},
+                       Deadline::After(std::chrono::seconds(30)), std::move(stop));
   }
 
   static std::string StartCommand(const Options& options) {
     return fmt::format(
-        "START_REPLICATION SLOT {} LOGICAL {} (proto_version '1', publication_names {}, "
-        "binary 'true')",
+        "START_REPLICATION SLOT {} LOGICAL {} (proto_version '2', publication_names {}, "
+        "binary '{}', streaming 'on')",
         base::QuoteIdentifier(options.slot), options.start.ToString(),
-        base::QuoteLiteral(base::QuoteIdentifier(options.publication)));
+        base::QuoteLiteral(base::QuoteIdentifier(options.publication)), options.binary);
   }
 
   State(Options o, std::stop_token stop)
@@ -226,6 +227,11 @@ std::optional<ChangeStream::Chunk> ChangeStream::Next(Deadline deadline,
 bool ChangeStream::Paused() const {
   const std::lock_guard lock(state_->mutex);
   return state_->queue.empty();
+}
+
+bool ChangeStream::Failed() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->ended != nullptr;
 }
 
 void ChangeStream::Acknowledge(Lsn durable) {

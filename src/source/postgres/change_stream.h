@@ -1,4 +1,4 @@
-// The change stream of one slot, pulled: a reading thread keeps the line alive (status updates on
+// The change stream of one slot, pulled, large transactions while they still run: a reading thread keeps the line alive (status updates on
 // time however long the owner is busy) and hands over chunks of undecoded pgoutput messages in
 // order through a bounded queue. It also is the one place that confirms the slot, and only up to
 // what the owner has acknowledged as durable.
@@ -27,6 +27,7 @@ class ChangeStream {
     std::string slot;
     std::string publication;
     base::Lsn start;  // everything that ended at or before it is known already
+    bool binary = true;  // false: all values are sent as text
     size_t queue_bytes_max = 64 << 20;
   };
 
@@ -50,6 +51,8 @@ class ChangeStream {
   /// The next chunk, or nullopt when none came by the deadline. Throws what ended the stream, once
   /// everything received before has been handed over; 57014 on stop.
   std::optional<Chunk> Next(base::Deadline deadline, const std::stop_token& stop);
+  /// True when the source, or the line to it, has ended the stream.
+  bool Failed() const;
   /// True when nothing is waiting to be handed over: the stream has paused.
   bool Paused() const;
 

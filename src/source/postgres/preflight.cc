@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
 
 #include "base/identifier.h"
 #include "source/postgres/preflight_publication.h"
 #include "source/postgres/preflight_server.h"
 #include "source/postgres/preflight_table.h"
+#include "source/postgres/raw_text.h"
 
 namespace tidemark::source {
 
@@ -39,6 +41,15 @@ void KeepOnly(const PreflightOptions& options, PreflightReport& report) {
   }
 }
 
+// Names of a source may be in any encoding; what is said of them is UTF-8.
+void MakeReadable(std::vector<Problem>& problems) {
+  for (auto& problem : problems) {
+    problem.table = Readable(std::move(problem.table));
+    problem.what = Readable(std::move(problem.what));
+    problem.fix = Readable(std::move(problem.fix));
+  }
+}
+
 // Without its only table nothing is left.
 void RefuseAllWithIt(PreflightReport& report) {
   if (!report.tables.empty()) return;
@@ -62,6 +73,7 @@ PreflightReport Preflight(pg::Connection& source, const PreflightOptions& option
   RefuseUnfitTables(source, options, report);
   if (!options.only) ListUnmirrored(source, options, report);
   if (options.only) RefuseAllWithIt(report);
+  MakeReadable(report.problems);
   std::stable_sort(report.problems.begin(), report.problems.end(),
                    [](const Problem& a, const Problem& b) { return a.severity < b.severity; });
   return report;
@@ -78,7 +90,9 @@ std::optional<PublishedTable> LoadPublishedTable(pg::Connection& source,
                 [&](const PublishedTable& each) { return each.relation.oid != table; });
   RefuseUnfitTables(source, options, report);
   problems = std::move(report.problems);
+  MakeReadable(problems);
   if (report.tables.empty()) return std::nullopt;
+  MakeCommentsReadable(report.tables.front().relation);
   return std::move(report.tables.front());
 }
 

@@ -41,7 +41,7 @@ struct PublicationFacts {
 struct PublishedTable {
   pg::Relation relation;  // as the catalog has it: generated and unpublished columns included
   /// The columns that copy and stream carry, in the relation's order: those of the publication's
-  /// column list, generated ones left out (the stream carries them on no version before 18).
+  /// column list, generated ones only where the publication carries them (from 18 on).
   std::vector<std::string> columns;
   /// The publication's row filter as an SQL expression over the table's columns; the copy must
   /// apply the same.
@@ -65,6 +65,8 @@ struct PreflightOptions {
   /// Tidemark will create the publication if it is missing: then every fit user table is listed,
   /// and what CREATE PUBLICATION needs is checked.
   bool may_create_publication = true;
+  /// Types that the store lacks are no fault: their columns are text there.
+  bool unknown_as_text = false;
   /// Look at this table only, and leave the others unmentioned.
   std::optional<base::QualifiedName> only;
   /// Where the mirror will be kept; without it, extensions, collations and encoding of the store
@@ -79,8 +81,8 @@ struct PreflightOptions {
 /// Cost: about 25 round trips, whatever the number of tables.
 PreflightReport Preflight(pg::Connection& source, const PreflightOptions& options);
 
-/// One table of a publication as the caller's transaction sees it; nullopt when it is not published or
-/// cannot be mirrored: then `problems` says why.
+/// One table of a publication as the caller's transaction sees it; nullopt when it is not published
+/// or cannot be mirrored: then `problems` says why.
 std::optional<PublishedTable> LoadPublishedTable(pg::Connection& source,
                                                  const PreflightOptions& options, pg::Oid table,
                                                  std::vector<Problem>& problems);

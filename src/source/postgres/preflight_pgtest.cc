@@ -143,6 +143,19 @@ TEST_F(PreflightTest, ColumnListAndRowFilterAreReported) {
   EXPECT_THAT(Said(report, ""), HasSubstr("does not publish TRUNCATE"));
 }
 
+TEST_F(PreflightTest, TableThatOthersInheritFromIsMirroredWithANote) {
+  Run("CREATE TABLE public.t (id int PRIMARY KEY);"
+      "CREATE TABLE public.heir (PRIMARY KEY (id)) INHERITS (public.t);"
+      "CREATE TABLE public.p (id int PRIMARY KEY) PARTITION BY RANGE (id);"
+      "CREATE TABLE public.p1 PARTITION OF public.p FOR VALUES FROM (0) TO (9);"
+      "CREATE PUBLICATION tidemark FOR TABLE public.t, public.heir, public.p");
+  const auto report = Report();
+  EXPECT_THAT(Tables(report), testing::Contains("public.t"));
+  EXPECT_THAT(Said(report, "public.t"), HasSubstr("heir inherit from it"));
+  EXPECT_THAT(Said(report, "public.heir"), testing::Not(HasSubstr("inherit")));
+  EXPECT_THAT(Said(report, "public.p"), testing::Not(HasSubstr("inherit")));
+}
+
 TEST_F(PreflightTest, MissingPublicationThatMayNotBeMadeRefusesAll) {
   options_.may_create_publication = false;
   EXPECT_TRUE(Report().Refused());

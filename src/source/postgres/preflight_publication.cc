@@ -14,6 +14,7 @@ namespace tidemark::source {
 namespace {
 
 constexpr int kFirstVersionWithLists = 150000;
+constexpr int kFirstVersionWithGenerated = 180000;
 
 constexpr const char* kPublication = R"sql(
 SELECT puballtables, pubviaroot, pubinsert, pubupdate, pubdelete, pubtruncate
@@ -171,13 +172,16 @@ std::vector<Membership> ReadMemberships(const pg::Result& rows) {
   return members;
 }
 
+// From 18 on a publication may carry stored generated columns; then they are among those listed.
 std::vector<std::string> CarriedColumns(const pg::Relation& relation,
-                                        const std::vector<std::string>& listed) {
+                                        const std::vector<std::string>& listed,
+                                        bool may_carry_generated) {
   std::vector<std::string> columns;
   for (const auto& column : relation.columns) {
-    const bool wanted =
-        listed.empty() || std::find(listed.begin(), listed.end(), column.name) != listed.end();
-    if (wanted && !column.generated) columns.push_back(column.name);
+    const bool is_listed = std::find(listed.begin(), listed.end(), column.name) != listed.end();
+    if (column.generated ? is_listed && may_carry_generated : is_listed || listed.empty()) {
+      columns.push_back(column.name);
+    }
   }
   return columns;
 }
@@ -198,7 +202,9 @@ std::vector<PublishedTable> LoadCandidates(pg::Connection& source, const Preflig
   for (auto& relation : pg::LoadRelations(source, oids)) {
     Membership& member = *by_table.at(relation.oid);
     PublishedTable table;
-    table.columns = CarriedColumns(relation, member.listed);
+    table.columns =
+        CarriedColumns(relation, member.listed,
+                       report.server.version_number >= kFirstVersionWithGenerated);
     table.relation = std::move(relation);
     table.row_filter = std::move(member.row_filter);
     tables.push_back(std::move(table));

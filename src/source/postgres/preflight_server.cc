@@ -153,6 +153,10 @@ void CheckSlot(const PreflightOptions& options, PreflightReport& report) {
   }
 }
 
+constexpr const char* kFeedback = R"sql(
+SELECT pg_catalog.current_setting('hot_standby_feedback')
+)sql";
+
 constexpr const char* kStoreEncoding = R"sql(
 SELECT pg_catalog.current_setting('server_encoding')
 )sql";
@@ -161,7 +165,8 @@ void CheckEncoding(const PreflightOptions& options, PreflightReport& report) {
   if (report.server.encoding == "SQL_ASCII") {
     report.problems.push_back(
         {Severity::kNote, "",
-         "the source's encoding is SQL_ASCII: text that is not valid UTF-8 cannot be mirrored",
+         "the source's encoding is SQL_ASCII: text that is not UTF-8 stops the mirror, unless "
+         "encoding_errors is replace",
          "values that cannot be decoded are reported by table, key and column",
          base::SqlState("22021")});
   }
@@ -187,9 +192,20 @@ void CheckServer(pg::Connection& source, const PreflightOptions& options, Prefli
     const bool can_decode = report.server.version_number >= 160000;
     report.problems.push_back(
         {can_decode ? Severity::kNote : Severity::kRefusesAll, "",
-         can_decode ? "the source is a standby: a slot waits for its primary's next checkpoint"
+         can_decode ? "the source is a standby: a slot waits until its primary logs which "
+                      "transactions run there"
                     : "the source is a standby, which cannot decode before PostgreSQL 16",
-         "connect to the primary", base::kNotInPrerequisiteState});
+         can_decode ? "SELECT pg_log_standby_snapshot() on the primary, while the mirror starts"
+                    : "connect to the primary",
+         base::kNotInPrerequisiteState});
+    if (can_decode && source.Value(kFeedback) == "off") {
+      report.problems.push_back(
+          {Severity::kNote, "",
+           "hot_standby_feedback is off: the slot is lost once the primary has vacuumed rows of "
+           "its catalog that the slot still needs",
+           "ALTER SYSTEM SET hot_standby_feedback = on, on the standby",
+           base::kNotInPrerequisiteState});
+    }
   }
   CheckSettings(source, options, report);
   CheckReplicationPrivilege(source, options, report);

@@ -14,6 +14,7 @@
 #include "source/postgres/preflight_access.h"
 #include "source/postgres/preflight_identity.h"
 #include "source/postgres/preflight_type.h"
+#include "source/postgres/raw_text.h"
 
 namespace tidemark::source {
 
@@ -39,6 +40,7 @@ bool IsReserved(const std::string& column) {
 struct Circumstances {
   const PublicationFacts& publication;
   const TypeFaults& type_faults;
+  bool unknown_as_text;
   std::set<std::string> schemas;             // of all candidates
   std::set<std::string> missing_collations;  // in the store
 };
@@ -51,14 +53,20 @@ class Judgement {
         relation_(table.relation),
         access_(access),
         all_(circumstances),
-        name_(relation_.name.Display()) {}
+        name_(Readable(relation_.name.Display())) {}
 
   std::vector<Problem> Run() {
+    if (!HasReadableNames(relation_)) {
+      Refuse("its name or a column's is not UTF-8, but the source's encoding is SQL_ASCII",
+             "rename it", base::kCharacterNotInRepertoire);
+      return std::move(problems_);
+    }
     CheckName();
     CheckAccess();
     CheckColumns();
     CheckTypes();
     CheckLeaves();
+    CheckHeirs();
     CheckIdentity();
     return std::move(problems_);
   }
@@ -133,18 +141,26 @@ class Judgement {
         Refuse(fmt::format("column name {} is Tidemark's own in the store", column.name),
                "rename the column", kDuplicateColumn);
       }
-      if (column.generated) generated.push_back("\"" + column.name + "\"");
+      const bool carried = std::find(table_.columns.begin(), table_.columns.end(), column.name) !=
+                           table_.columns.end();
+      if (column.generated && !carried) generated.push_back("\"" + column.name + "\"");
     }
     if (!generated.empty()) {
       Note(fmt::format("generated columns are not mirrored: {}", fmt::join(generated, ", ")),
-           "compute them where they are read", base::kFeatureNotSupported);
+           "compute them where they are read; from PostgreSQL 18 on stored ones can be published: "
+           "publish_generated_columns = stored",
+           base::kFeatureNotSupported);
     }
   }
 
   void CheckTypes() {
     for (const auto& name : table_.columns) {
       const pg::Column& column = *relation_.Find(name);
-      if (const TypeFault* fault = all_.type_faults.Find(column.type)) {
+      const TypeFault* fault = all_.type_faults.Find(column.type);
+      if (fault != nullptr && fault->unknown && all_.unknown_as_text) {
+        Note(fmt::format("column \"{}\" is mirrored as text: {}", name, fault->what),
+             "", fault->state);
+      } else if (fault != nullptr) {
         Refuse(fmt::format("column \"{}\": {}", name, fault->what), fault->fix, fault->state);
       }
       if (all_.missing_collations.contains(column.collation)) {
@@ -164,6 +180,13 @@ class Judgement {
                "detach that partition", base::kWrongObjectType);
       }
     }
+  }
+
+  void CheckHeirs() {
+    if (access_.heirs.empty()) return;
+    Note(fmt::format("{} inherit from it: in the mirror it shows its own rows only", access_.heirs),
+         "read it together with them (UNION ALL), or make it a partitioned table",
+         base::kFeatureNotSupported);
   }
 
   std::string IdentityFix() const {
@@ -259,7 +282,7 @@ void RefuseUnfitTables(pg::Connection& source, const PreflightOptions& options,
   }
   const auto access = LoadAccess(source, report.tables);
   const TypeFaults type_faults(source, options.store, report.tables);
-  Circumstances circumstances{report.publication, type_faults, {}, {}};
+  Circumstances circumstances{report.publication, type_faults, options.unknown_as_text, {}, {}};
   for (const auto& table : report.tables) circumstances.schemas.insert(table.relation.name.schema);
   if (options.store != nullptr) {
     circumstances.missing_collations = MissingCollations(*options.store, report.tables);

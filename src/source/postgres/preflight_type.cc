@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/identifier.h"
+#include "source/postgres/raw_text.h"
 
 namespace tidemark::source {
 
@@ -110,6 +111,12 @@ std::optional<TypeFault> OwnFault(const Type& type, const std::set<Oid>& row_typ
                      "store the value as text", base::kFeatureNotSupported};
   }
   if (type.oid < pg::kFirstUserOid) return std::nullopt;
+  if (!HasReadableNames(type)) {
+    return TypeFault{fmt::format("type {} has a name or a label that is not UTF-8, but the source's "
+                                 "encoding is SQL_ASCII",
+                                 name),
+                     "rename it", base::kCharacterNotInRepertoire};
+  }
   if (row_types.contains(type.oid)) {
     return TypeFault{fmt::format("type {} is the row type of a relation", name),
                      "use a composite type of its own (CREATE TYPE … AS)",
@@ -119,13 +126,15 @@ std::optional<TypeFault> OwnFault(const Type& type, const std::set<Oid>& row_typ
   if (!type.extension.empty() && !offer->extensions.contains(type.extension)) {
     return TypeFault{
         fmt::format("type {} needs extension \"{}\", which the store lacks", name, type.extension),
-        "install the extension's files on the store's server", base::kUndefinedObject};
+        "install the extension's files on the store's server, or set unknown_types: text",
+        base::kUndefinedObject, /*unknown=*/true};
   }
   if (type.extension.empty() && type.type == 'b' && type.element == 0 &&
       !offer->base_types.contains(type.name)) {
     return TypeFault{
         fmt::format("base type {} belongs to no extension and the store lacks it", name),
-        "create the type in the store", base::kUndefinedObject};
+        "create the type in the store, or set unknown_types: text", base::kUndefinedObject,
+        /*unknown=*/true};
   }
   return std::nullopt;
 }

@@ -17,6 +17,7 @@ struct TypeFault {
   std::string what;
   std::string fix;
   base::SqlState state;
+  bool unknown = false;  // no more than that the store lacks it
 };
 
 /// What is wrong with the types of all carried columns, answered per type. Three to ten round

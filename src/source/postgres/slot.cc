@@ -23,22 +23,26 @@ constexpr milliseconds kBlockersEvery{1000};
 constexpr milliseconds kLeaveNothingLimit{20'000};
 constexpr milliseconds kLongestWait = std::chrono::hours(24 * 7);
 constexpr int kFirstVersionWithOptionList = 150000;
+constexpr int kFirstVersionWithFailover = 170000;
 
-std::string CreateCommand(int server_version, const SlotRequest& request) {
-  return fmt::format(
-      "CREATE_REPLICATION_SLOT {} {}LOGICAL pgoutput {}", base::QuoteIdentifier(request.name),
-      request.temporary ? "TEMPORARY " : "",
-      server_version >= kFirstVersionWithOptionList ? "(SNAPSHOT 'export')" : "EXPORT_SNAPSHOT");
+std::string CreateCommand(int server_version, bool standby, const SlotRequest& request) {
+  std::string options = "EXPORT_SNAPSHOT";
+  if (server_version >= kFirstVersionWithOptionList) {
+    // A standby does not hand its slots on, and a temporary one is not worth it.
+    const bool failover =
+        server_version >= kFirstVersionWithFailover && !standby && !request.temporary;
+    options = failover ? "(SNAPSHOT 'export', FAILOVER true)" : "(SNAPSHOT 'export')";
+  }
+  return fmt::format("CREATE_REPLICATION_SLOT {} {}LOGICAL pgoutput {}",
+                     base::QuoteIdentifier(request.name), request.temporary ? "TEMPORARY " : "",
+                     options);
 }
 
 // The one command that blocks, on its own thread, so that the caller's may look who is in the way.
 class Creation {
  public:
-  Creation(pg::Connection& replication, const SlotRequest& request)
-      : worker_(
-            [this, &replication, command = CreateCommand(replication.server_version(), request)] {
-              Run(replication, command);
-            }) {}
+  Creation(pg::Connection& replication, std::string command)
+      : worker_([this, &replication, text = std::move(command)] { Run(replication, text); }) {}
 
   /// True once the command has ended, well or badly.
   bool EndedWithin(milliseconds span) {
@@ -101,9 +105,14 @@ Error GaveUp(const SlotRequest& request, const std::vector<SlotBlocker>& blocker
   Error error(base::kQueryCanceled,
               fmt::format("could not create replication slot \"{}\" in time", request.name));
   if (blockers.empty()) return error;
-  return std::move(error)
-      .Detail(fmt::format("It was {}.", blockers.front().Describe()))
-      .Hint("End that transaction, or allow more time; nothing was left behind on the source.");
+  std::move(error).Detail(fmt::format("It was {}.", blockers.front().Describe()));
+  if (blockers.front().at_primary) {
+    return std::move(error).Hint(
+        "Run SELECT pg_log_standby_snapshot() on the primary, or allow more time; nothing was left "
+        "behind on the source.");
+  }
+  return std::move(error).Hint(
+      "End that transaction, or allow more time; nothing was left behind on the source.");
 }
 
 }  // namespace
@@ -117,10 +126,12 @@ CreatedSlot CreateSlot(pg::Connection& replication, pg::Connection& plain,
   const int walsender_pid = replication.server_pid();
   replication.SetLimits(request.deadline.left(kLongestWait), request.stop);
   std::vector<SlotBlocker> blockers;
-  Creation creation(replication, request);
+  const bool standby = plain.Value("SELECT pg_catalog.pg_is_in_recovery()") == "t";
+  Creation creation(replication, CreateCommand(replication.server_version(), standby, request));
   while (!creation.EndedWithin(kBlockersEvery)) {
     try {
       auto seen = WhoBlocksSlot(plain, walsender_pid);
+      if (standby && seen.empty()) seen.push_back({.at_primary = true});
       if (request.on_wait && !seen.empty()) request.on_wait(seen);
       if (!seen.empty()) blockers = std::move(seen);
     } catch (const Error& error) {
@@ -140,6 +151,10 @@ CreatedSlot CreateSlot(pg::Connection& replication, pg::Connection& plain,
 }
 
 std::string SlotBlocker::Describe() const {
+  if (at_primary) {
+    return "waiting until the primary logs which transactions run there, as it does now and then "
+           "(at once by SELECT pg_log_standby_snapshot() on the primary)";
+  }
   std::string text = pid != 0 ? fmt::format("waiting for transaction of pid {}", pid)
                               : fmt::format("waiting for prepared transaction \"{}\"", transaction);
   if (!since.empty()) text += fmt::format(", open since {}", since);
@@ -171,8 +186,11 @@ std::vector<SlotBlocker> WhoBlocksSlot(pg::Connection& plain, int walsender_pid)
   const auto rows = plain.Execute(kBlockers, {std::to_string(walsender_pid)});
   std::vector<SlotBlocker> blockers;
   for (int i = 0; i < rows.rows(); ++i) {
-    blockers.push_back({rows.is_null(i, 0) ? 0 : static_cast<int>(rows.int64(i, 0)), rows.str(i, 1),
-                        rows.str(i, 2), rows.str(i, 3), rows.str(i, 4)});
+    blockers.push_back({.pid = rows.is_null(i, 0) ? 0 : static_cast<int>(rows.int64(i, 0)),
+                        .transaction = rows.str(i, 1),
+                        .user = rows.str(i, 2),
+                        .application = rows.str(i, 3),
+                        .since = rows.str(i, 4)});
   }
   return blockers;
 }
@@ -180,10 +198,11 @@ std::vector<SlotBlocker> WhoBlocksSlot(pg::Connection& plain, int walsender_pid)
 namespace {
 
 constexpr const char* kSlot = R"sql(
-SELECT plugin, database, active_pid, restart_lsn, confirmed_flush_lsn, wal_status, two_phase,
-       temporary
-FROM pg_catalog.pg_replication_slots
-WHERE slot_name = $1
+SELECT s.plugin, s.database, s.active_pid, s.restart_lsn, s.confirmed_flush_lsn, s.wal_status,
+       s.two_phase, s.temporary,
+       coalesce((pg_catalog.to_jsonb(s) ->> 'failover')::boolean, false)
+FROM pg_catalog.pg_replication_slots s
+WHERE s.slot_name = $1
 )sql";
 
 base::Lsn LsnOrNone(const pg::Result& row, int column) {
@@ -204,6 +223,7 @@ std::optional<SlotState> InspectSlot(pg::Connection& plain, const std::string& n
   slot.wal_status = row.str(0, 5);
   slot.two_phase = row.boolean(0, 6);
   slot.temporary = row.boolean(0, 7);
+  slot.failover = row.boolean(0, 8);
   return slot;
 }
 

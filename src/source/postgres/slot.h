@@ -31,6 +31,9 @@ struct SlotBlocker {
   std::string user;
   std::string application;
   std::string since;  // when it began, with time zone; empty when we may not see it
+  /// On a standby: not a transaction of its own, but that its primary has not logged yet which ones
+  /// run there.
+  bool at_primary = false;
 
   /// "waiting for transaction of pid 123, open since 2026-11-28 12:00:00+00 (user app)"
   std::string Describe() const;
@@ -46,7 +49,8 @@ struct SlotRequest {
 };
 
 /// Creates a pgoutput slot on `replication` and exports its snapshot. Waits for every transaction
-/// that is open now, while `plain`, another connection to the same server, watches for which.
+/// that is open now, while `plain`, another connection to the same server, watches for which. A
+/// lasting slot of a primary from PostgreSQL 17 on is a failover slot: standbys may keep it.
 ///
 ///     absent ──► creating ──► created (durable, unless temporary)
 ///                   └── deadline, stop or lost line ──► walsender ended, half slot dropped ──►
@@ -71,6 +75,7 @@ struct SlotState {
   std::string wal_status;         // reserved, extended, unreserved, lost
   bool two_phase = false;
   bool temporary = false;
+  bool failover = false;  // standbys keep a copy of it (from PostgreSQL 17 on)
   bool lost() const { return wal_status == "lost"; }
 };
 

@@ -10,13 +10,20 @@ namespace {
 
 constexpr int kFirstVersionWithLists = 150000;
 
-// Columns: oid, schema, name, rules, the enums' labels as an array of oid=label. A filter or a column
-// list that is set anew changes rows that the stream never sends; so does a new name for a label.
+// Columns: oid, schema, name, rules, an enum's label: its oid and the label. A filter or a column list
+// that is set anew changes rows that the stream never sends; so does a new name for a label.
 constexpr const char* kTables = R"sql(
 SELECT c.oid, n.nspname, c.relname, {rules}, e.oid, e.enumlabel, (
          SELECT pg_catalog.string_agg(a.attnum || ':' || a.xmin, ',' ORDER BY a.attnum)
          FROM pg_catalog.pg_attribute a
-         WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped)
+         WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped), (
+         SELECT pg_catalog.string_agg(a.attnum::text, ',')
+         FROM pg_catalog.pg_attribute a
+         WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attnotnull), (
+         SELECT pg_catalog.string_agg(k.relname, ', ' ORDER BY k.relname)
+         FROM pg_catalog.pg_inherits i
+         JOIN pg_catalog.pg_class k ON k.oid = i.inhrelid
+         WHERE i.inhparent = c.oid AND c.relkind = 'r')
 FROM pg_catalog.pg_publication_tables p
 JOIN pg_catalog.pg_namespace n ON n.nspname = p.schemaname
 JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = p.tablename
@@ -30,7 +37,18 @@ WHERE p.pubname = $1
 ORDER BY c.oid, e.oid
 )sql";
 
-constexpr const char* kRules15 = R"sql('filter ' || coalesce(p.rowfilter, '') || '; list ' || coalesce((
+// Which publication it is, when it was last altered, and by which entry the table is in it: from one to
+// the next of them changes may not have been sent.
+constexpr const char* kRules = R"sql((
+         SELECT 'publication ' || b.oid || ' ' || b.xmin
+         FROM pg_catalog.pg_publication b WHERE b.pubname = p.pubname)
+       || '; entry ' || coalesce((
+         SELECT pg_catalog.string_agg(r.oid::text, ',' ORDER BY r.oid)
+         FROM pg_catalog.pg_publication_rel r
+         JOIN pg_catalog.pg_publication b ON b.oid = r.prpubid
+         WHERE b.pubname = p.pubname AND r.prrelid = c.oid), ''))sql";
+
+constexpr const char* kRules15 = R"sql( || '; filter ' || coalesce(p.rowfilter, '') || '; list ' || coalesce((
          SELECT pg_catalog.string_agg(r.prattrs::text, ',' ORDER BY r.oid)
          FROM pg_catalog.pg_publication_rel r
          JOIN pg_catalog.pg_publication b ON b.oid = r.prpubid
@@ -58,9 +76,20 @@ SELECT a.attnum, CASE WHEN a.attisdropped THEN '' ELSE a.attname END, a.atttypid
               pg_catalog.array_to_string(a.attmissingval::text::text[], '')) END,
        a.atthasmissing AND a.attmissingval::text = '{NULL}'
 FROM pg_catalog.pg_attribute a
-WHERE a.attrelid = $1::oid AND a.attnum > 0 AND a.attgenerated = ''
+WHERE a.attrelid = $1::oid AND a.attnum > 0 AND (a.attgenerated = '' OR a.attgenerated = 's'
+      AND pg_catalog.current_setting('server_version_num')::int >= 180000)
 ORDER BY a.attnum
 )sql";
+
+std::set<int> Numbers(const std::string& list) {
+  std::set<int> numbers;
+  for (size_t from = 0; from < list.size();) {
+    const auto to = std::min(list.find(',', from), list.size());
+    numbers.insert(std::stoi(list.substr(from, to - from)));
+    from = to + 1;
+  }
+  return numbers;
+}
 
 std::string Printed(const std::vector<TableState>& tables) {
   std::string list = "{";
@@ -133,10 +162,9 @@ StateChange CompareStates(const std::string& kept, const TableState& now,
 }
 
 std::vector<TableState> LoadTableStates(pg::Connection& source, const std::string& publication) {
-  const bool has_lists = source.server_version() >= kFirstVersionWithLists;
-  const auto rows = source.Execute(
-      fmt::format(kTables, fmt::arg("rules", has_lists ? kRules15 : "'filter ; list '")),
-      {publication});
+  std::string rules = kRules;
+  if (source.server_version() >= kFirstVersionWithLists) rules += kRules15;
+  const auto rows = source.Execute(fmt::format(kTables, fmt::arg("rules", rules)), {publication});
   std::vector<TableState> tables;
   for (int i = 0; i < rows.rows(); ++i) {
     const auto oid = static_cast<pg::Oid>(rows.int64(i, 0));
@@ -146,7 +174,9 @@ std::vector<TableState> LoadTableStates(pg::Connection& source, const std::strin
                         .files = {},
                         .rules = rows.str(i, 3),
                         .attributes = rows.str(i, 6),
-                        .labels = {}});
+                        .labels = {},
+                        .not_null = Numbers(rows.str(i, 7)),
+                        .heirs = rows.str(i, 8)});
       std::ranges::replace(tables.back().rules, '\n', ' ');
     }
     if (!rows.is_null(i, 4)) {
@@ -180,6 +210,25 @@ TableColumns LoadTableColumns(pg::Connection& source, pg::Oid table) {
     columns.columns.push_back(std::move(column));
   }
   return columns;
+}
+
+std::set<std::string> LoadPublishedColumns(pg::Connection& source, const std::string& publication,
+                                           pg::Oid table) {
+  const bool has_lists = source.server_version() >= kFirstVersionWithLists;
+  const auto rows = source.Execute(
+      fmt::format(R"sql(
+SELECT a.attname
+FROM pg_catalog.pg_publication_tables p
+JOIN pg_catalog.pg_namespace n ON n.nspname = p.schemaname
+JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = p.tablename
+JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+WHERE p.pubname = $1 AND c.oid = $2::oid AND {}
+)sql",
+                  has_lists ? "a.attname = ANY (p.attnames)" : "a.attgenerated = ''"),
+      {publication, std::to_string(table)});
+  std::set<std::string> names;
+  for (int i = 0; i < rows.rows(); ++i) names.insert(rows.str(i, 0));
+  return names;
 }
 
 }  // namespace tidemark::source

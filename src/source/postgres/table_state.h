@@ -39,6 +39,9 @@ struct TableState {
   std::string rules;             // row filter and column list
   std::string attributes;        // which transactions last changed its columns
   std::map<pg::Oid, std::string> labels;  // of the enums of its columns, by pg_enum.oid
+  // No part of the text:
+  std::set<int> not_null;                 // numbers of columns
+  std::string heirs;                      // names of the tables that inherit from it, no partitions
 
   /// One line for each fact, to be kept.
   std::string Text() const;
@@ -57,12 +60,17 @@ StateChange CompareStates(const std::string& kept, const TableState& now,
 std::vector<TableState> LoadTableStates(pg::Connection& source, const std::string& publication);
 
 struct TableColumns {
-  std::vector<TableColumn> columns;  // all, dropped ones too; without generated ones; by number
+  /// All, dropped ones too, by number; of generated ones those that can be published.
+  std::vector<TableColumn> columns;
   /// By number: what rows older than the column read in it, an SQL expression.
   std::map<int, std::string> missing;
 };
 
 /// Empty when the table is gone.
 TableColumns LoadTableColumns(pg::Connection& source, pg::Oid table);
+
+/// Names of the columns that `publication` sends of it; empty when it is not in it.
+std::set<std::string> LoadPublishedColumns(pg::Connection& source, const std::string& publication,
+                                           pg::Oid table);
 
 }  // namespace tidemark::source
