@@ -48,23 +48,25 @@ SET publication = excluded.publication, slot = excluded.slot, single = excluded.
       {options.name, options.publication, options.slot, options.only ? "true" : "false"});
   const auto row = store.Execute(
       R"sql(
-SELECT j.id, coalesce(s.system_identifier, ''), coalesce(s.database_name, '')
+SELECT j.id, coalesce(s.system_identifier, ''), coalesce(s.database_name, ''),
+       coalesce(s.timeline, 0), coalesce(s.timeline_history, '')
 FROM tidemark.journal j JOIN tidemark.source s ON s.id = j.source WHERE j.name = $1
 )sql",
       {options.name});
   return {static_cast<int>(row.int64(0, 0)), options.name, options.publication, options.slot,
-          row.str(0, 1), row.str(0, 2)};
+          row.str(0, 1), row.str(0, 2), static_cast<uint32_t>(row.int64(0, 3)), row.str(0, 4)};
 }
 
 void StoreSourceIdentity(pg::Connection& store, const Journal& journal,
-                         const source::ServerFacts& facts) {
+                         const source::ServerFacts& facts, const source::LogPlace& log) {
   store.Execute(
       R"sql(
 UPDATE tidemark.source
-SET system_identifier = $2, timeline = $3, database_name = $4, server_version = $5, encoding = $6
+SET system_identifier = $2, timeline = $3, timeline_history = $4, database_name = $5,
+    server_version = $6, encoding = $7
 WHERE name = $1
 )sql",
-      {journal.name, std::to_string(facts.system_identifier), std::to_string(facts.timeline),
+      {journal.name, log.system_identifier, std::to_string(log.timeline), log.history,
        facts.database, std::to_string(facts.version_number), facts.encoding});
 }
 

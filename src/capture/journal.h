@@ -8,6 +8,7 @@
 
 #include "capture/mirror_options.h"
 #include "pg/connection.h"
+#include "source/postgres/log_place.h"
 #include "source/postgres/preflight.h"
 
 namespace tidemark::capture {
@@ -16,18 +17,20 @@ struct Journal {
   int id = 0;
   std::string name;
   std::string publication, slot;
-  // What the source was when its first copy was taken; empty before.
+  // What the source was when it was last followed; empty before its first copy.
   std::string system_identifier;
   std::string database;
+  uint32_t timeline = 0;
+  std::string timeline_history;
 };
 
 /// Finds or makes the rows of the mirror. Throws 42710 when its name, or the place of its only
 /// relation, is another's.
 Journal EnsureJournal(pg::Connection& store, const MirrorOptions& options);
 
-/// Keeps what the source is, to be compared at each later start.
+/// Keeps what the source is and which log it writes, to be compared at each later start.
 void StoreSourceIdentity(pg::Connection& store, const Journal& journal,
-                         const source::ServerFacts& facts);
+                         const source::ServerFacts& facts, const source::LogPlace& log);
 
 /// Opens a capture row: state running. Returns its id.
 int64_t BeginCapture(pg::Connection& store, int journal, const std::string& kind,

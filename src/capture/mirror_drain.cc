@@ -41,7 +41,8 @@ struct MirrorDrain::Draining {
         stream({.dsn = options.source_dsn,
                 .slot = journal.slot,
                 .publication = journal.publication,
-                .start = resume.received},
+                .start = resume.received,
+                .binary = !options.unknown_as_text},
                std::move(stop)),
         mirror(store, lease, journal, resume, std::move(followed), progress, options,
                {.one_by_one_until = {}, .history = options.history}) {}
@@ -65,10 +66,10 @@ void MirrorDrain::Read(Progress& progress, const RowsRead&, std::stop_token stop
   if (!lease_) {
     lease_ = temporal::Lease::TakeBefore(*store_, options_.name, Deadline::After(kLeaseMax), stop);
   }
-  if (const auto resume = temporal::LoadResume(*store_, journal_.id)) {
-    auto source = OpenSameSource(options_, journal_, stop);
+  if (temporal::LoadResume(*store_, journal_.id)) {
     DropDeadTableSyncs(*store_, journal_.id);
-    PrepareSlot(source, *store_, options_, journal_, *resume, stop);
+    MeetSource(*store_, options_, journal_, stop);
+    journal_ = EnsureJournal(*store_, options_);  // as the source was met
     return;
   }
   CopyFirst(progress, stop);
@@ -95,13 +96,11 @@ void MirrorDrain::Apply(temporal::CaptureContents& contents, std::stop_token sto
     draining_.reset();  // the slot serves one stream
     store_->Execute("SAVEPOINT tidemark_drain");
     try {
-      auto resume = temporal::LoadResume(*store_, journal_.id);
-      auto source = OpenSameSource(options_, journal_, stop);
-      resume->received = PrepareSlot(source, *store_, options_, journal_, *resume, stop);
-      const auto target = source::CurrentEnd(source);
+      auto met = MeetSource(*store_, options_, journal_, stop);
+      const auto target = source::CurrentEnd(met.connection);
       draining_ = std::make_unique<Draining>(
-          *store_, *lease_, journal_, *resume, LoadFollowedTables(*store_, source, journal_.id),
-          options_, stop);
+          *store_, *lease_, journal_, met.resume,
+          LoadFollowedTables(*store_, met.connection, options_, journal_.id), options_, stop);
       draining_->progress.SetState(CaptureState::kStreaming);
       contents.journals.push_back(draining_->mirror.Drain(draining_->stream, target, stop));
       store_->Execute("RELEASE SAVEPOINT tidemark_drain");

@@ -12,6 +12,7 @@
 #include "capture/table_sync.h"
 #include "capture/upkeep.h"
 #include "pg/wait.h"
+#include "temporal/nullability.h"
 #include "temporal/store.h"
 
 namespace tidemark::capture {
@@ -76,9 +77,7 @@ void MirrorJob::RunOnce(std::stop_token stop) {
   if (!temporal::LoadResume(store, journal.id)) {
     FirstCopyOf(store, lease, journal, *progress_, stop);
   }
-  const auto resume = temporal::LoadResume(store, journal.id);
-  Follow(store, lease, EnsureJournal(store, options_),
-         *resume, *progress_, stop);
+  Follow(store, lease, EnsureJournal(store, options_), *progress_, stop);
 }
 
 void MirrorJob::FirstCopyOf(pg::Connection& store, const temporal::Lease& lease,
@@ -96,38 +95,81 @@ void MirrorJob::FirstCopyOf(pg::Connection& store, const temporal::Lease& lease,
     throw *refusal;
   }
   AdoptSource(store, options_, journal, report, stop);
+  const Upkeep upkeep(options_, journal.slot, progress);  // a long copy holds back log, too
   copy.Run(report, stop);
 }
 
 void MirrorJob::Follow(pg::Connection& store, const temporal::Lease& lease,
-                       const Journal& journal, const temporal::Resume& resume,
-                       Progress& progress, std::stop_token stop) {
-  auto source = OpenSameSource(options_, journal, stop);
+                       const Journal& journal, Progress& progress, std::stop_token stop) {
   DropDeadTableSyncs(store, journal.id);
-  auto from = resume;
-  from.received = PrepareSlot(source, store, options_, journal, resume, stop);
-  auto followed = LoadFollowedTables(store, source, journal.id);
+  auto met = MeetSource(store, options_, journal, stop);
+  const temporal::Resume& from = met.resume;
+  auto followed = LoadFollowedTables(store, met.connection, options_, journal.id);
 
-  source::ChangeStream stream({.dsn = options_.source_dsn,
-                               .slot = journal.slot,
-                               .publication = journal.publication,
-                               .start = from.received},
-                              stop);
   progress.SetState(CaptureState::kStreaming);
   if (!one_by_one_until_.valid()) progress.SetFailure(std::nullopt);
-  const Upkeep upkeep(options_.source_dsn, options_.store_dsn, journal.slot, progress);
-  MirrorStream mirror(store, lease, journal, from, std::move(followed), progress, options_,
-                      {.one_by_one_until = one_by_one_until_, .history = options_.history});
-  spdlog::info("following {} from {}", options_.name, resume.lsn.ToString());
+  const Upkeep upkeep(options_, journal.slot, progress);
+  spdlog::info("following {} from {}", options_.name, from.lsn.ToString());
+  bool by_source = false;
   try {
-    mirror.Run(stream, stop);
+    source::ChangeStream stream({.dsn = options_.source_dsn,
+                                 .slot = journal.slot,
+                                 .publication = journal.publication,
+                                 .start = from.received,
+                                 .binary = !options_.unknown_as_text},
+                                stop);
+    MirrorStream mirror(store, lease, journal, from, std::move(followed), progress, options_,
+                        {.one_by_one_until = one_by_one_until_, .history = options_.history});
+    try {
+      mirror.Run(stream, stop);
+    } catch (const Error& error) {
+      by_source = stream.Failed();
+      const bool stays = !stop.stop_requested() && !error.IsTransient();
+      if (stays && mirror.at_work() != nullptr && TakeNulls(*mirror.at_work(), error, stop)) {
+        throw Error(base::kSerializationFailure,
+                    fmt::format("{} takes NULLs now: again", mirror.at_work()->name.Display()));
+      }
+      if (stays && options_.isolate_failed_tables && mirror.at_work() != nullptr) {
+        SetAside(*mirror.at_work(), error, stop);
+      }
+      // Find the commit that cannot be applied: next time, one commit at a time up to here.
+      if (stays) {
+        one_by_one_until_ = std::max(one_by_one_until_, mirror.newest_received());
+      }
+      throw;
+    }
   } catch (const Error& error) {
-    // Find the commit that cannot be applied: next time, one commit at a time up to here.
-    if (!stop.stop_requested() && !error.IsTransient()) {
-      one_by_one_until_ = std::max(one_by_one_until_, mirror.newest_received());
+    if (by_source && !stop.stop_requested()) {
+      MindPublication(store, options_, journal, error, stop);
     }
     throw;
   }
+}
+
+// The source has dropped a NOT NULL, which the stream does not tell, and may have it again by now.
+// The next look at the source gives back what it has.
+bool MirrorJob::TakeNulls(const temporal::Dataset& table, const Error& error,
+                          std::stop_token stop) {
+  if (error.state() != base::kNotNullViolation) return false;
+  auto side = temporal::OpenStore(options_.store_dsn, Deadline::After(kConnectMax), stop);
+  std::vector<std::string> columns;
+  for (const auto& column : table.columns) columns.push_back(column.name);
+  pg::Transaction tx(side);
+  const bool changed = temporal::AllowNulls(side, table, columns);
+  std::move(tx).Commit();
+  return changed;
+}
+
+// The store refuses what the source has done to one table. From the next start on its changes wait,
+// and it is read whole again until the store takes that, while the others go on.
+void MirrorJob::SetAside(const temporal::Dataset& table, const Error& error, std::stop_token stop) {
+  spdlog::error("{} is set aside: {}", table.name.Display(), error.Full());
+  auto side = temporal::OpenStore(options_.store_dsn, Deadline::After(kConnectMax), stop);
+  side.Execute("SELECT tidemark.request_resync($1, $2)",
+               {std::to_string(table.id), "changes of it were refused: " + error.message()});
+  throw Error(base::kSerializationFailure,
+              fmt::format("{} is to be read whole again: {}", table.name.Display(),
+                          error.message()));
 }
 
 }  // namespace tidemark::capture

@@ -10,6 +10,7 @@
 #include <stop_token>
 #include <string>
 
+#include "base/error.h"
 #include "base/lsn.h"
 #include "capture/journal.h"
 #include "capture/mirror_options.h"
@@ -34,7 +35,12 @@ class MirrorJob {
   void FirstCopyOf(pg::Connection& store, const temporal::Lease& lease, const Journal& journal,
                    Progress& progress, std::stop_token stop);
   void Follow(pg::Connection& store, const temporal::Lease& lease, const Journal& journal,
-              const temporal::Resume& resume, Progress& progress, std::stop_token stop);
+              Progress& progress, std::stop_token stop);
+
+  /// Whether the store refused a NULL that it can be made to take.
+  bool TakeNulls(const temporal::Dataset& table, const base::Error& error, std::stop_token stop);
+  [[noreturn]] void SetAside(const temporal::Dataset& table, const base::Error& error,
+                             std::stop_token stop);
 
   MirrorOptions options_;
   bool refused_ = false;  // the last failure was one that Run throws

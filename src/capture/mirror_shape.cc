@@ -2,12 +2,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "base/kill_point.h"
 #include "base/log.h"
 #include "capture/column_match.h"
 #include "capture/mirrored_table.h"
+#include "source/postgres/read_position.h"
+#include "temporal/nullability.h"
 #include "temporal/reshape.h"
 
 namespace tidemark::capture {
@@ -64,39 +67,48 @@ void MirrorStream::FollowShape(Table& table, const pgoutput::Relation& relation)
     if (listed || newer) present.push_back({column.number, column.name, column.type});
   }
   std::vector<MessageColumn> message;
-  std::vector<pg::Oid> oids;
   for (const auto& column : relation.columns) {
     message.push_back({std::string(column.name), column.type});
-    oids.push_back(column.type);
   }
-  const auto numbers = MatchColumns(message, known, present);
-  const auto type_names = TypeNames(Source(), relation);
+  FollowColumns(table, relation, MatchColumns(message, known, present), catalog);
+}
+
+// To the columns and the key as announced; `numbers` are the columns' at the source.
+void MirrorStream::FollowColumns(Table& table, const pgoutput::Relation& announced,
+                                 const std::vector<int>& numbers,
+                                 const source::TableColumns& catalog) {
+  const Dataset& dataset = *table.dataset;
+  std::vector<pg::Oid> oids;
+  for (const auto& column : announced.columns) oids.push_back(column.type);
+  const auto type_names = TypeNames(Source(), announced);
   // On a line of its own: a new label of an enum can be used only after its commit.
   auto types = std::make_shared<temporal::TypeMap>(
-      temporal::EnsureTypes(Side(), pg::LoadTypes(Source(), oids)));
+      temporal::EnsureTypes(Side(), pg::LoadTypes(Source(), oids),
+                            TypeOptionsOf(Source(), Side(), options_)));
   temporal::NumberedShape now{.columns = {}, .key = {}, .nullable = {}, .missing = catalog.missing};
   std::vector<std::string> announced_key;
-  for (size_t i = 0; i < message.size(); ++i) {
-    const auto& column = relation.columns[i];
+  for (size_t i = 0; i < announced.columns.size(); ++i) {
+    const auto& column = announced.columns[i];
     now.columns.push_back({.number = 0,
                            .source_number = numbers[i],
-                           .name = message[i].name,
+                           .name = std::string(column.name),
                            .source_type = column.type,
                            .type_modifier = column.type_modifier,
                            .type_sql = types->StoreSql(column.type, type_names[i]),
                            .binary = types->At(column.type).binary});
     const auto there = std::ranges::find(catalog.columns, numbers[i], &source::TableColumn::number);
     if (there == catalog.columns.end() || there->name.empty() || !there->not_null) {
-      now.nullable.push_back(message[i].name);
+      now.nullable.push_back(std::string(column.name));
     }
-    if (column.key) announced_key.push_back(message[i].name);
-    const auto before = std::ranges::find(known, numbers[i], &KnownColumn::number);
-    if (before != known.end() && before->type != column.type) {
-      BeginAgainFor(table, fmt::format("column \"{}\" has another type", message[i].name));
+    if (column.key) announced_key.push_back(std::string(column.name));
+    const auto before =
+        std::ranges::find(dataset.columns, numbers[i], &temporal::DatasetColumn::source_number);
+    if (before != dataset.columns.end() && before->source_type != column.type) {
+      BeginAgainFor(table, fmt::format("column \"{}\" has another type", column.name));
     }
   }
   if (dataset.keying == temporal::Keying::kKey) {
-    now.key = KeyNow(dataset, now, announced_key, relation.identity);
+    now.key = KeyNow(dataset, now, announced_key, announced.identity);
   }
   ApplyTable(table);
   OpenStoreTransaction();
@@ -112,6 +124,85 @@ void MirrorStream::FollowShape(Table& table, const pgoutput::Relation& relation)
   spdlog::info("the columns or the key of {} have changed at the source: followed",
                table.dataset->name.Display());
   base::KillPoint("shape.followed");
+}
+
+// The catalog has other columns than before. A row of the new shape announces it, but may never come.
+void MirrorStream::Look(pgoutput::RelationOid oid, Table& table, const std::string& state) {
+  Table::Look look;
+  look.state = state;
+  look.from = source::CurrentEnd(Source());
+  look.columns = source::LoadTableColumns(Source(), oid);
+  look.published = source::LoadPublishedColumns(Source(), journal_->publication, oid);
+  look.to = source::CurrentEnd(Source());
+  table.look = std::move(look);
+}
+
+bool MirrorStream::AnyLook() const {
+  return std::ranges::any_of(tables_, [](const auto& each) { return each.second->look.has_value(); });
+}
+
+// Everything that was received is applied. What the stream has announced since the look was begun may
+// be older or newer than what was seen: then another look is needed.
+void MirrorStream::FollowLooks() {
+  for (auto& [oid, table] : tables_) {
+    if (!table->look || ReceivedEnd() < table->look->to) continue;
+    const auto look = *std::exchange(table->look, std::nullopt);
+    if (table->waiting || !table->dataset) continue;
+    if (table->announced_at >= look.from) {
+      Look(oid, *table, look.state);
+      continue;
+    }
+    const bool followed = FollowLook(oid, *table, look.columns, look.published);
+    table->dataset->source_state = look.state;
+    temporal::StoreSource(*store_, *table->dataset);
+    if (!followed) continue;
+    table->changed = true;
+    AddOwnCommit();
+    if (!draining_) PublishPending();
+  }
+}
+
+// Whether anything was to be followed.
+bool MirrorStream::FollowLook(pgoutput::RelationOid oid, Table& table,
+                              const source::TableColumns& catalog,
+                              const std::set<std::string>& published) {
+  const Dataset& dataset = *table.dataset;
+  std::vector<pgoutput::RelationColumn> columns;
+  std::vector<int> numbers;
+  bool differs = false;
+  for (const auto& column : catalog.columns) {
+    if (column.name.empty() || !published.contains(column.name)) continue;
+    const auto before =
+        std::ranges::find(dataset.columns, column.number, &temporal::DatasetColumn::source_number);
+    const bool known = before != dataset.columns.end();
+    differs = differs || !known || before->name != column.name ||
+              before->source_type != column.type || before->type_modifier != column.modifier;
+    const bool key =
+        known && dataset.keying == temporal::Keying::kKey &&
+        std::ranges::find(dataset.key_columns, before->name) != dataset.key_columns.end();
+    columns.push_back({key, column.name, column.type, column.modifier});
+    numbers.push_back(column.number);
+  }
+  const auto keys = static_cast<size_t>(
+      std::ranges::count(columns, true, &pgoutput::RelationColumn::key));
+  differs = differs || columns.size() != dataset.columns.size();
+  // Another identity is for the stream to tell.
+  if (!differs || columns.empty() ||
+      (dataset.keying == temporal::Keying::kKey && keys != dataset.key_columns.size())) {
+    return false;
+  }
+  if (commits_.empty()) {
+    extracted_from_ = base::Timestamp::FromSystem(std::chrono::system_clock::now());
+  }
+  FollowColumns(table,
+                {.xid = 0,
+                 .oid = oid,
+                 .schema = dataset.name.schema,
+                 .name = dataset.name.name,
+                 .identity = pgoutput::ReplicaIdentity::kDefault,
+                 .columns = columns},
+                numbers, catalog);
+  return true;
 }
 
 // The key by its new names. A message marks the columns of the identity, which under FULL are all.
@@ -161,6 +252,57 @@ void MirrorStream::FollowNames(const std::vector<source::TableState>& states) {
     temporal::Rename(*store_, *table->dataset, name);
   }
   if (own) std::move(*own).Commit();
+}
+
+namespace {
+
+constexpr std::chrono::seconds kNullsAgain{10};
+
+// Names of the dataset's columns that the source refuses NULLs in, or of those that it does not.
+std::vector<std::string> ColumnsBy(const Dataset& dataset, const source::TableState& state,
+                                   bool not_null) {
+  std::vector<std::string> names;
+  for (const auto& column : dataset.columns) {
+    if (state.not_null.contains(column.source_number) == not_null) names.push_back(column.name);
+  }
+  return names;
+}
+
+}  // namespace
+
+// Before anything is applied: what may have NULLs by now must take them.
+void MirrorStream::AllowNulls(const SourceView& view) {
+  if (!open_ && !draining_) temporal::DropNullConstraints(*store_);
+  std::optional<pg::Transaction> own;
+  for (const auto& state : view.tables) {
+    const auto found = tables_.find(state.oid);
+    if (found == tables_.end() || !found->second->dataset) continue;
+    if (!own && !open_ && !draining_) own.emplace(*store_);
+    const auto& dataset = *found->second->dataset;
+    temporal::AllowNulls(*store_, dataset, ColumnsBy(dataset, state, false));
+  }
+  if (own) std::move(*own).Commit();
+}
+
+// Everything up to the view has been applied, and no transaction is open. A reader that is in the way
+// is waited for elsewhere; a NULL that only the store has, until the source says something else.
+void MirrorStream::FollowNulls(Table& table, const source::TableState& state) {
+  if (table.not_null == state.not_null || !table.nulls_again.passed()) return;
+  const auto& dataset = *table.dataset;
+  try {
+    {
+      pg::Transaction own(*store_);
+      temporal::AllowNulls(*store_, dataset, ColumnsBy(dataset, state, false));
+      std::move(own).Commit();
+    }
+    temporal::RefuseNulls(*store_, dataset, ColumnsBy(dataset, state, true));
+    table.not_null = state.not_null;
+  } catch (const Error& error) {
+    if (!store_->IsOpen() || error.IsConnectionLoss()) throw;
+    spdlog::info("NOT NULL of {} is not followed: {}", dataset.name.Display(), error.message());
+    table.nulls_again = base::Deadline::After(kNullsAgain);
+    if (!error.IsTransient()) table.not_null = state.not_null;
+  }
 }
 
 }  // namespace tidemark::capture

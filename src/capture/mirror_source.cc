@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "capture/log_change.h"
 #include "capture/source_connection.h"
+#include "source/postgres/log_place.h"
 #include "source/postgres/publication.h"
 #include "source/postgres/slot.h"
 
@@ -70,6 +72,41 @@ void AskForAll(pg::Connection& store, int journal, const std::string& reason) {
       {std::to_string(journal), reason});
 }
 
+Error MustBeAsked(const Error& gap) {
+  return Error(gap)
+      .Detail("Changes since the newest published commit cannot be fetched.")
+      .Hint("Run \"tidemark resync\": every table is then read whole again, and its history is kept. "
+            "If the mirror was pointed at this server by mistake, point it at its own.");
+}
+
+// The place from which the slot's stream goes on. One that is gone or lost is made anew.
+base::Lsn UsableSlot(const std::optional<source::SlotState>& slot, pg::Connection& source,
+                     pg::Connection& replication, const Journal& journal, std::stop_token stop) {
+  if (slot && !slot->lost() && slot->confirmed_flush_lsn.valid()) return slot->confirmed_flush_lsn;
+  if (slot) source::DropSlot(source, journal.slot, Deadline::After(kConnectMax));
+  const auto made = source::CreateSlot(
+      replication, source,
+      {.name = journal.slot,
+       .deadline = Deadline::After(kSlotMax),
+       .stop = std::move(stop),
+       .on_wait = [](const std::vector<source::SlotBlocker>& blockers) {
+         for (const auto& blocker : blockers) spdlog::info("{}", blocker.Describe());
+       }});
+  spdlog::info("made replication slot {} anew, at {}", journal.slot,
+               made.consistent_point.ToString());
+  return made.consistent_point;
+}
+
+void FollowLog(pg::Connection& store, const Journal& journal, const source::LogPlace& log,
+               const LogChange& change, base::Lsn start) {
+  store.Execute(
+      "SELECT tidemark.follow_log($1, $2, $3, $4, $5::pg_lsn, $6::pg_lsn, $7)",
+      {std::to_string(journal.id), log.system_identifier, std::to_string(log.timeline), log.history,
+       start.ToString(),
+       change.common_to ? std::optional(change.common_to->ToString()) : std::nullopt,
+       change.reason});
+}
+
 }  // namespace
 
 Complaint ComplaintOf(const Error& error) {
@@ -85,6 +122,7 @@ source::PreflightReport InspectSource(pg::Connection& store, const MirrorOptions
   source::PreflightOptions inspected{.publication = options.publication,
                                      .slot = options.slot,
                                      .may_create_publication = options.may_create_publication,
+                                     .unknown_as_text = options.unknown_as_text,
                                      .only = std::nullopt,
                                      .store = &store,
                                      .replication = &replication};
@@ -111,68 +149,76 @@ void AdoptSource(pg::Connection& store, const MirrorOptions& options, const Jour
     source::CreatePublication(source, options.publication, relations);
     spdlog::info("created publication {} with {} tables", options.publication, relations.size());
   }
-  StoreSourceIdentity(store, journal, report.server);
-}
-
-pg::Connection OpenSameSource(const MirrorOptions& options, const Journal& journal,
-                              std::stop_token stop) {
   auto replication = OpenReplication(options.source_dsn, Deadline::After(kConnectMax), stop);
-  const auto identity = replication.Execute("IDENTIFY_SYSTEM");
-  if (identity.str(0, 0) != journal.system_identifier) {
-    throw Error(base::kNotInPrerequisiteState,
-                fmt::format("the source is another server than the one that was mirrored: "
-                            "system identifier {} instead of {}",
-                            identity.text(0, 0), journal.system_identifier))
-        .Hint("Point the mirror at its own source, or mirror the new one into a new data "
-              "directory.");
-  }
-  return OpenSource(options.source_dsn, Deadline::After(kConnectMax), stop);
+  StoreSourceIdentity(store, journal, report.server, source::InspectLog(replication));
 }
 
-base::Lsn PrepareSlot(pg::Connection& source, pg::Connection& store, const MirrorOptions& options,
-                      const Journal& journal, const temporal::Resume& resume,
-                      std::stop_token stop) {
-  auto slot = source::InspectSlot(source, journal.slot);
-  bool all_asked = AllAsked(store, journal.id);
-  if (const auto gap = GapOf(slot, journal, resume); gap && !all_asked) {
-    if (!options.resync_on_gap) {
-      throw Error(*gap)
-          .Detail("Changes since the newest published commit cannot be fetched.")
-          .Hint("Run \"tidemark resync\": every table is then read whole again, and its history is "
-                "kept.");
+MetSource MeetSource(pg::Connection& store, const MirrorOptions& options, const Journal& journal,
+                     std::stop_token stop) {
+  auto replication = OpenReplication(options.source_dsn, Deadline::After(kConnectMax), stop);
+  const auto log = source::InspectLog(replication);
+  MetSource met{OpenSource(options.source_dsn, Deadline::After(kConnectMax), stop),
+                temporal::LoadResume(store, journal.id).value()};
+  temporal::Resume& resume = met.resume;
+  const bool all_asked = AllAsked(store, journal.id);
+  auto slot = source::InspectSlot(met.connection, journal.slot);
+  if (const auto change = CompareLogs(log, journal, resume)) {
+    if (!all_asked && (change->older || !options.resync_on_gap)) {
+      throw MustBeAsked({base::kNotInPrerequisiteState, change->reason});
     }
+    spdlog::warn("{}: every table will be read whole again", change->reason);
+    resume.received = UsableSlot(slot, met.connection, replication, journal, stop);
+    FollowLog(store, journal, log, *change, resume.received);
+    resume.lsn = resume.received;
+    return met;
+  }
+  if (log.timeline != journal.timeline) {
+    const auto left = *source::LeftAt(log.history, journal.timeline);
+    spdlog::info("the source went on from {} on timeline {}", left.ToString(), log.timeline);
+    store.Execute("SELECT tidemark.follow_timeline($1, $2, $3, $4::pg_lsn)",
+                  {std::to_string(journal.id), std::to_string(log.timeline), log.history,
+                   left.ToString()});
+    resume.received = std::min(resume.received, left);
+  }
+  const auto gap = GapOf(slot, journal, resume);
+  if (!gap && !all_asked) return met;
+  if (gap && !all_asked) {
+    if (!options.resync_on_gap) throw MustBeAsked(*gap);
     spdlog::warn("{}: every table will be read whole again", gap->message());
     AskForAll(store, journal.id, gap->message());
-    all_asked = true;
   }
-  if (slot && slot->lost()) {
-    source::DropSlot(source, journal.slot, Deadline::After(kConnectMax));
-    slot.reset();
-  }
-  if (!slot) {
-    auto replication = OpenReplication(options.source_dsn, Deadline::After(kConnectMax), stop);
-    const auto made = source::CreateSlot(
-        replication, source,
-        {.name = journal.slot,
-         .deadline = Deadline::After(kSlotMax),
-         .stop = stop,
-         .on_wait = [](const std::vector<source::SlotBlocker>& blockers) {
-           for (const auto& blocker : blockers) spdlog::info("{}", blocker.Describe());
-         }});
-    spdlog::info("made replication slot {} anew, at {}", journal.slot,
-                 made.consistent_point.ToString());
-    return std::max(resume.received, made.consistent_point);
-  }
-  return all_asked ? std::max(resume.received, slot->confirmed_flush_lsn) : resume.received;
+  resume.received = std::max(resume.received,
+                             UsableSlot(slot, met.connection, replication, journal, stop));
+  return met;
 }
 
-FollowedTables LoadFollowedTables(pg::Connection& store, pg::Connection& source, int journal) {
+void MindPublication(pg::Connection& store, const MirrorOptions& options, const Journal& journal,
+                     const Error& error, std::stop_token stop) {
+  if (error.state() != base::kUndefinedObject) return;
+  auto source = OpenSource(options.source_dsn, Deadline::After(kConnectMax), std::move(stop));
+  const bool there = source.Value("SELECT EXISTS (SELECT FROM pg_catalog.pg_publication "
+                                  "WHERE pubname = $1)",
+                                  {journal.publication}) == "t";
+  if (!there) return;
+  const auto reason =
+      fmt::format("publication \"{}\" was dropped and made again", journal.publication);
+  if (!options.resync_on_gap && !AllAsked(store, journal.id)) {
+    throw MustBeAsked({base::kNotInPrerequisiteState, reason});
+  }
+  spdlog::warn("{}: every table will be read whole again", reason);
+  AskForAll(store, journal.id, reason);
+  source::DropSlot(source, journal.slot, Deadline::After(kConnectMax));
+}
+
+FollowedTables LoadFollowedTables(pg::Connection& store, pg::Connection& source,
+                                  const MirrorOptions& options, int journal) {
   FollowedTables followed{.datasets = temporal::LoadDatasets(store, journal), .types = {}};
   std::vector<pg::Oid> type_oids;
   for (const auto& dataset : followed.datasets) {
     for (const auto& column : dataset.columns) type_oids.push_back(column.source_type);
   }
-  followed.types = temporal::EnsureTypes(store, pg::LoadTypes(source, type_oids));
+  followed.types = temporal::EnsureTypes(store, pg::LoadTypes(source, type_oids),
+                                         TypeOptionsOf(source, store, options));
   for (auto& dataset : followed.datasets) {
     for (auto& column : dataset.columns) {
       column.binary = followed.types.At(column.source_type).binary;

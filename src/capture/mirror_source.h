@@ -1,5 +1,5 @@
 // The source of a mirror before its changes are read: what preflight says of it, whether it is still
-// the one that was copied, and how its tables are kept. Contacts the source. One thread.
+// the one that was followed, and how its tables are kept. Contacts the source. One thread.
 #pragma once
 
 #include <optional>
@@ -34,23 +34,30 @@ std::optional<base::Error> RefusalOf(const source::PreflightReport& report);
 void AdoptSource(pg::Connection& store, const MirrorOptions& options, const Journal& journal,
                  const source::PreflightReport& report, std::stop_token stop);
 
-/// A connection to the source, once it has proved to be the server that was mirrored. Throws 55000
-/// when it is another one.
-pg::Connection OpenSameSource(const MirrorOptions& options, const Journal& journal,
-                              std::stop_token stop);
+/// A source that can be followed, and from where.
+struct MetSource {
+  pg::Connection connection;
+  temporal::Resume resume;  // `received` is where the stream is to begin
+};
+/// Compares the source with what was followed before, and makes ready what is needed to go on. A slot
+/// that is gone, lost, or has been moved on by somebody else is made anew; a log that is another one
+/// (log_change.h) is followed from its slot's place on. Both leave a gap: every table of the journal is
+/// then marked to be read whole again. Throws 42704 or 55000 for a gap that only a person may close.
+MetSource MeetSource(pg::Connection& store, const MirrorOptions& options, const Journal& journal,
+                     std::stop_token stop);
 
-/// From where the slot's stream is to be read. A slot that is gone, lost, or has been moved on by
-/// somebody else leaves a gap: then it is made anew, every table of the journal is marked to be read
-/// whole again, and the answer is the new slot's place. Throws 42704 or 55000 for a gap that only a
-/// person may close.
-base::Lsn PrepareSlot(pg::Connection& source, pg::Connection& store, const MirrorOptions& options,
-                      const Journal& journal, const temporal::Resume& resume, std::stop_token stop);
+/// What to do about an `error` that ended the stream. Where the publication was dropped and made again,
+/// the source cannot decode what was written in between (before version 18): then every table is marked
+/// to be read whole again and the slot is dropped, unless only a person may decide that.
+void MindPublication(pg::Connection& store, const MirrorOptions& options, const Journal& journal,
+                     const base::Error& error, std::stop_token stop);
 
 /// The tables of a journal and how the values of their columns travel.
 struct FollowedTables {
   std::vector<temporal::Dataset> datasets;
   temporal::TypeMap types;
 };
-FollowedTables LoadFollowedTables(pg::Connection& store, pg::Connection& source, int journal);
+FollowedTables LoadFollowedTables(pg::Connection& store, pg::Connection& source,
+                                  const MirrorOptions& options, int journal);
 
 }  // namespace tidemark::capture

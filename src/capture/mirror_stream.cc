@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/kill_point.h"
 #include "base/log.h"
 #include "capture/mirrored_table.h"
 
@@ -61,6 +62,10 @@ MirrorStream::MirrorStream(pg::Connection& store, const temporal::Lease& lease,
 
 MirrorStream::~MirrorStream() = default;
 
+const temporal::Dataset* MirrorStream::at_work() const {
+  return at_work_ == nullptr ? nullptr : at_work_->dataset.get();
+}
+
 void MirrorStream::Run(source::ChangeStream& stream, std::stop_token stop) {
   stream_ = &stream;
   Begin(LookAtSource(Source(), Side(), journal_->publication, journal_->id));
@@ -69,7 +74,7 @@ void MirrorStream::Run(source::ChangeStream& stream, std::stop_token stop) {
     const auto chunk = stream.Next(Deadline::After(kIdleWait), stop);
     if (chunk) Take(*chunk);
     progress_->SetSource(stream.source_lsn());
-    if (in_transaction_) continue;
+    if (in_transaction_ || streamed_.in_block()) continue;
     if (!commits_.empty() && stream.Paused()) PublishPending();
     if (chunk && chunk->keepalive && commits_.empty()) OnKeepalive(*chunk->keepalive);
     if (!view_) view_ = watch.Take();
@@ -78,6 +83,7 @@ void MirrorStream::Run(source::ChangeStream& stream, std::stop_token stop) {
       view_.reset();
     }
     if (AnyWaiting()) FinishSyncs();
+    if (commits_.empty() && AnyLook()) FollowLooks();
   }
 }
 
@@ -92,13 +98,14 @@ temporal::CapturedJournal MirrorStream::Drain(source::ChangeStream& stream, Lsn 
   bool looked = false;
   // Commits come in order: one that ends beyond the target is preceded by all that are before it.
   for (;;) {
-    const bool reached = !in_transaction_ && ReceivedEnd() >= target;
+    const bool reached = !in_transaction_ && !streamed_.in_block() && ReceivedEnd() >= target;
     if (reached && !looked) {
       OnView(view);
       looked = true;
     }
     if (reached && AnyWaiting()) FinishSyncs();
-    if (reached && !AnyWaiting()) break;
+    if (reached && AnyLook()) FollowLooks();
+    if (reached && !AnyWaiting() && !AnyLook()) break;
     const auto chunk = stream.Next(Deadline::After(kIdleWait), stop);
     progress_->SetSource(stream.source_lsn());
     if (!chunk) continue;
@@ -153,6 +160,7 @@ void MirrorStream::Take(const source::ChangeStream::Chunk& chunk) {
   while (const auto payload = messages.Next()) {
     try {
       OnMessage(*payload);
+      at_work_ = nullptr;
     } catch (Error& error) {
       if (in_transaction_) {
         error.AddContext(fmt::format("in the source's transaction {} that commits at {}",
@@ -164,6 +172,7 @@ void MirrorStream::Take(const source::ChangeStream::Chunk& chunk) {
 }
 
 void MirrorStream::OnMessage(std::string_view payload) {
+  if (streamed_.Take(payload)) return;
   const auto message = decoder_.Decode(payload);
   if (const auto* begin = std::get_if<pgoutput::Begin>(&message)) return OnBegin(*begin);
   if (const auto* commit = std::get_if<pgoutput::Commit>(&message)) return OnCommit(*commit);
@@ -175,6 +184,7 @@ void MirrorStream::OnMessage(std::string_view payload) {
     origin_ = origin->name;
     return;
   }
+  if (OnStreaming(message)) return;
   if (skipping_ || std::holds_alternative<pgoutput::Type>(message) ||
       std::holds_alternative<pgoutput::LogicalMessage>(message)) {
     return;
@@ -182,19 +192,22 @@ void MirrorStream::OnMessage(std::string_view payload) {
   if (const auto* insert = std::get_if<pgoutput::Insert>(&message)) {
     if (Wait(insert->relation, payload)) return;
     if (Table* table = Touch(insert->relation)) {
-      table->transition->Insert(tx_, insert->new_tuple);
+      table->transition->Insert(tx_, table->Arranged(insert->new_tuple, new_fields_));
       NoteChange(payload.size());
     }
   } else if (const auto* update = std::get_if<pgoutput::Update>(&message)) {
     if (Wait(update->relation, payload)) return;
     if (Table* table = Touch(update->relation)) {
-      table->transition->Update(tx_, update->old_kind, update->old_tuple, update->new_tuple);
+      table->transition->Update(tx_, update->old_kind,
+                                table->Arranged(update->old_tuple, old_fields_),
+                                table->Arranged(update->new_tuple, new_fields_));
       NoteChange(payload.size());
     }
   } else if (const auto* removal = std::get_if<pgoutput::Delete>(&message)) {
     if (Wait(removal->relation, payload)) return;
     if (Table* table = Touch(removal->relation)) {
-      table->transition->Delete(tx_, removal->old_kind, removal->old_tuple);
+      table->transition->Delete(tx_, removal->old_kind,
+                                table->Arranged(removal->old_tuple, old_fields_));
       NoteChange(payload.size());
     }
   } else if (const auto* truncate = std::get_if<pgoutput::Truncate>(&message)) {
@@ -204,6 +217,50 @@ void MirrorStream::OnMessage(std::string_view payload) {
   } else {
     throw Error(base::kProtocolViolation, "the source sent a message that was not asked for");
   }
+}
+
+// Whether the message was one about transactions that are sent while they run.
+bool MirrorStream::OnStreaming(const pgoutput::Message& message) {
+  if (const auto* start = std::get_if<pgoutput::StreamStart>(&message)) {
+    streamed_.Start(start->xid);
+  } else if (std::holds_alternative<pgoutput::StreamStop>(message)) {
+    streamed_.Stop();
+    base::KillPoint("stream.block");
+  } else if (const auto* abort = std::get_if<pgoutput::StreamAbort>(&message)) {
+    streamed_.Abort(abort->xid, abort->subxid);
+  } else if (const auto* commit = std::get_if<pgoutput::StreamCommit>(&message)) {
+    OnStreamCommit(*commit);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// As if all of it came now, between a Begin and a Commit.
+void MirrorStream::OnStreamCommit(const pgoutput::StreamCommit& commit) {
+  const auto changes = streamed_.Commit(commit.xid);
+  OnBegin({commit.commit_lsn, commit.committed_at, commit.xid});
+  while (const auto change = changes->Next()) {
+    if (!change->rolled_back) {
+      OnMessage(change->payload);
+      continue;
+    }
+    const auto message = decoder_.Decode(change->payload);
+    if (const auto* relation = std::get_if<pgoutput::Relation>(&message)) {
+      rolled_back_relations_.insert_or_assign(relation->oid, std::string(change->payload));
+    }
+  }
+  base::KillPoint("stream.replayed");
+  OnCommit({commit.commit_lsn, commit.end_lsn, commit.committed_at});
+}
+
+// A change comes for which the source has sent no other description of the table.
+void MirrorStream::AnnounceFromRolledBack(pgoutput::RelationOid relation) {
+  const auto held = rolled_back_relations_.extract(relation);
+  if (held.empty()) return;
+  Decoder decoder;  // the change is still in the other one
+  const auto message = decoder.Decode(held.mapped());
+  OnRelation(std::get<pgoutput::Relation>(message));
 }
 
 void MirrorStream::OnBegin(const pgoutput::Begin& begin) {
@@ -264,6 +321,7 @@ bool MirrorStream::Wait(pgoutput::RelationOid relation, std::string_view payload
 }
 
 void MirrorStream::OnRelation(const pgoutput::Relation& relation) {
+  rolled_back_relations_.erase(relation.oid);
   const auto found = tables_.find(relation.oid);
   if (found == tables_.end()) {  // published, but not mirrored yet
     announced_elsewhere_.insert(relation.oid);
@@ -278,13 +336,16 @@ void MirrorStream::OnRelation(const pgoutput::Relation& relation) {
   const auto& columns = dataset.columns;
   bool fits = relation.columns.size() == columns.size();
   for (size_t i = 0; fits && i < columns.size(); ++i) {
-    fits = relation.columns[i].name == columns[i].name &&
-           relation.columns[i].type == columns[i].source_type;
+    const auto& announced = relation.columns[table.PlaceOf(i)];
+    fits = announced.name == columns[i].name && announced.type == columns[i].source_type;
   }
   if (fits && dataset.keying == temporal::Keying::kKey) {
-    for (size_t at : dataset.KeyPositions()) fits = fits && relation.columns[at].key;
+    for (size_t at : dataset.KeyPositions()) {
+      fits = fits && relation.columns[table.PlaceOf(at)].key;
+    }
   }
   table.announced = true;
+  at_work_ = &table;
   if (!fits) FollowShape(table, relation);
   if (!table.waiting && dataset.keying == temporal::Keying::kMultiset) {
     table.announced = relation.identity == pgoutput::ReplicaIdentity::kFull;
@@ -299,6 +360,8 @@ MirrorStream::Table* MirrorStream::Touch(pgoutput::RelationOid relation) {
   }
   Table& table = *found->second;
   if (table.waiting) return nullptr;
+  at_work_ = &table;
+  if (!rolled_back_relations_.empty()) AnnounceFromRolledBack(relation);
   if (!table.announced) {
     throw Error(base::kFeatureNotSupported,
                 fmt::format("the identity of {} has changed at the source: its rows cannot be told "
@@ -346,7 +409,9 @@ void MirrorStream::ApplyTable(Table& table) {
   table.rows_added += table.transition->rows_added();
   if (table.transition->empty()) return;
   OpenStoreTransaction();
+  at_work_ = &table;
   applier_.Apply(*table.transition);
+  at_work_ = nullptr;
 }
 
 void MirrorStream::ApplyPending() {
@@ -364,6 +429,7 @@ void MirrorStream::Truncate(pgoutput::RelationOid relation) {
   ApplyTable(*table);
   table->truncated_by.insert(begin_.xid);
   OpenStoreTransaction();
+  at_work_ = table;
   const int64_t rows = applier_.Truncate(*table->dataset, tx_);
   table->deletions += rows;
   table->rows_added -= rows;
@@ -381,6 +447,7 @@ std::vector<temporal::Member> MirrorStream::TakeMembers() {
 }
 
 void MirrorStream::PublishPending() {
+  at_work_ = nullptr;
   ApplyPending();
   OpenStoreTransaction();
   const Lsn end = commits_.back().end_lsn;

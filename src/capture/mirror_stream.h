@@ -4,7 +4,8 @@
 // transaction as the rows, and only its commit lets the slot move.
 //
 //   chunk ──► Begin … changes … Commit ──► (batch full or stream paused) ──► apply ──► publish
-//                       │ very large transaction: applied in parts, published at its Commit
+//     │                 │ very large transaction: applied in parts, published at its Commit
+//     └──► block of one that still runs: waits (streamed_transactions.h) ──► StreamCommit: as above
 //
 // A table whose rows may have changed unseen, or that came later, is read whole beside the stream
 // (table_sync.h). Meanwhile its changes wait in a file:
@@ -28,6 +29,7 @@
 #include "capture/mirror_source.h"
 #include "capture/progress.h"
 #include "capture/source_watch.h"
+#include "capture/streamed_transactions.h"
 #include "pg/connection.h"
 #include "source/postgres/change_stream.h"
 #include "temporal/apply.h"
@@ -69,6 +71,8 @@ class MirrorStream {
   void Settle(source::ChangeStream& stream);
   /// Beyond the beginning of the newest commit that was received, published or not.
   base::Lsn newest_received() const { return newest_received_; }
+  /// After Run has thrown: the table whose changes it was about; nullptr when it was about none.
+  const temporal::Dataset* at_work() const;
 
  private:
   using Decoder = wire::pgoutput::Decoder;
@@ -86,6 +90,9 @@ class MirrorStream {
   void OnRelation(const wire::pgoutput::Relation& relation);
   void OnBegin(const wire::pgoutput::Begin& begin);
   void OnCommit(const wire::pgoutput::Commit& commit);
+  void OnStreamCommit(const wire::pgoutput::StreamCommit& commit);
+  bool OnStreaming(const wire::pgoutput::Message& message);
+  void AnnounceFromRolledBack(wire::pgoutput::RelationOid relation);
   void Truncate(wire::pgoutput::RelationOid relation);
   void OnKeepalive(const source::ChangeStream::Chunk::Keepalive& keepalive);
   bool Wait(wire::pgoutput::RelationOid relation, std::string_view payload);
@@ -106,6 +113,13 @@ class MirrorStream {
   // mirror_shape.cc
   [[noreturn]] void BeginAgainFor(Table& table, const std::string& reason);
   void FollowShape(Table& table, const wire::pgoutput::Relation& relation);
+  void FollowColumns(Table& table, const wire::pgoutput::Relation& announced,
+                     const std::vector<int>& numbers, const source::TableColumns& catalog);
+  void Look(wire::pgoutput::RelationOid oid, Table& table, const std::string& state);
+  bool AnyLook() const;
+  void FollowLooks();
+  bool FollowLook(wire::pgoutput::RelationOid oid, Table& table,
+                  const source::TableColumns& catalog, const std::set<std::string>& published);
   static std::vector<std::string> KeyNow(const temporal::Dataset& dataset,
                                          const temporal::NumberedShape& now,
                                          const std::vector<std::string>& announced,
@@ -113,8 +127,14 @@ class MirrorStream {
   void FollowNames(const std::vector<source::TableState>& states);
   // mirror_sync.cc
   bool AllAsked(const SourceView& view) const;
+  void AllowNulls(const SourceView& view);
+  void FollowNulls(Table& table, const source::TableState& state);
   void Begin(const SourceView& view);
   void OnView(const SourceView& view);
+  bool IsMirrored(const source::TableState& state) const;
+  base::QualifiedName NameInStore(const source::TableState& state) const;
+  static bool IsPublished(const SourceView& view, wire::pgoutput::RelationOid oid);
+  Tables::iterator Rekey(Tables::iterator at, wire::pgoutput::RelationOid oid);
   Tables::iterator AdoptNewTable(const SourceView& view, const source::TableState& state);
   void StartSync(wire::pgoutput::RelationOid oid, Table& table, const std::string& reason);
   void MindFailedSyncs();
@@ -123,6 +143,7 @@ class MirrorStream {
   bool AnyWaiting() const;
   base::Lsn ReceivedEnd() const;
   bool IsReady(const Table& table) const;
+  void AddOwnCommit();
   void FinishSyncs();
   void Replace(Table& table);
   int64_t Reshape(temporal::Dataset& dataset, temporal::NumberedShape shape);
@@ -135,6 +156,7 @@ class MirrorStream {
   StreamLimits limits_;
   source::ChangeStream* stream_ = nullptr;
   Decoder decoder_;
+  std::vector<wire::pgoutput::TupleField> old_fields_, new_fields_;
   MirrorOptions options_;
   temporal::Applier applier_;
   Tables tables_;
@@ -146,9 +168,15 @@ class MirrorStream {
   std::optional<pg::Connection> source_, side_;  // for looking things up; opened when needed
   std::optional<int64_t> capture_;            // the newest sync of the batch
 
+  StreamedTransactions streamed_;
+  // Relation messages of subtransactions that were rolled back, while no other one of their table has
+  // come: the source may rely on them.
+  std::map<wire::pgoutput::RelationOid, std::string> rolled_back_relations_;
+
   // The transaction being received.
   bool in_transaction_ = false, skipping_ = false, touched_ = false;
   wire::pgoutput::Begin begin_{};
+  Table* at_work_ = nullptr;  // whose change is being taken or applied
   std::string origin_;
   int64_t tx_;  // its number, or the next one's
 

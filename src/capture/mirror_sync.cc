@@ -27,6 +27,17 @@ namespace {
 constexpr std::chrono::seconds kConnectMax{30};
 constexpr std::chrono::seconds kLookMax{60};
 constexpr std::chrono::seconds kAgainSoon{1}, kAgainAfter{10};
+// A table's state while it is not published. Compared with any that comes later it asks for a reading.
+constexpr const char* kNotPublished = "not published";
+
+// Reading the table at the source reads those that inherit from it, too.
+Complaint InheritanceNote(const source::TableState& state) {
+  return {base::kFeatureNotSupported.str(),
+          "shows its own rows only, not those of the tables that inherit from it",
+          fmt::format("They are tables of their own here: {}.", state.heirs),
+          "Read it together with them (UNION ALL), or make it a partitioned table.",
+          state.name.schema + "." + state.name.name, true};
+}
 
 int64_t LiveRows(pg::Connection& store, int dataset) {
   const auto row = store.Execute("SELECT live_rows FROM tidemark.version WHERE dataset = $1",
@@ -61,12 +72,48 @@ bool MirrorStream::AllAsked(const SourceView& view) const {
 }
 
 void MirrorStream::Begin(const SourceView& view) {
-  for (auto& [oid, table] : tables_) {
+  AllowNulls(view);
+  std::vector<pgoutput::RelationOid> asked;
+  for (const auto& [oid, table] : tables_) {
     if (std::ranges::find(view.resyncs, table->dataset->id) != view.resyncs.end()) {
-      StartSync(oid, *table, "asked for");
+      asked.push_back(oid);
     }
   }
+  for (const auto oid : asked) {
+    auto at = tables_.find(oid);
+    if (!IsPublished(view, oid)) {
+      // On another server, or made again meanwhile, it has another OID.
+      const auto again = std::ranges::find_if(view.tables, [&](const auto& state) {
+        return IsMirrored(state) && NameInStore(state) == at->second->dataset->name &&
+               !tables_.contains(state.oid);
+      });
+      if (again == view.tables.end()) continue;  // stands still
+      at = Rekey(at, again->oid);
+    }
+    StartSync(at->first, *at->second, "asked for");
+  }
   together_ = AllAsked(view);
+}
+
+bool MirrorStream::IsMirrored(const source::TableState& state) const {
+  return !options_.only || state.name == options_.only->relation;
+}
+
+base::QualifiedName MirrorStream::NameInStore(const source::TableState& state) const {
+  return options_.only ? options_.only->in_store : state.name;
+}
+
+bool MirrorStream::IsPublished(const SourceView& view, pgoutput::RelationOid oid) {
+  return std::ranges::find(view.tables, oid, &source::TableState::oid) != view.tables.end();
+}
+
+MirrorStream::Tables::iterator MirrorStream::Rekey(Tables::iterator at,
+                                                   pgoutput::RelationOid oid) {
+  auto node = tables_.extract(at);
+  node.key() = oid;
+  const auto again = tables_.insert(std::move(node)).position;
+  again->second->announced = announced_elsewhere_.contains(oid);
+  return again;
 }
 
 void MirrorStream::OnView(const SourceView& view) {
@@ -74,7 +121,8 @@ void MirrorStream::OnView(const SourceView& view) {
   together_ = together_ || AllAsked(view);
   std::vector<Complaint> complaints;
   for (const auto& state : view.tables) {
-    if (options_.only && state.name != options_.only->relation) continue;
+    if (!IsMirrored(state)) continue;
+    if (!state.heirs.empty()) complaints.push_back(InheritanceNote(state));
     auto found = tables_.find(state.oid);
     if (found == tables_.end()) {
       found = AdoptNewTable(view, state);
@@ -89,15 +137,21 @@ void MirrorStream::OnView(const SourceView& view) {
     if (change == source::StateChange::kRows || asked) {
       StartSync(state.oid, table, asked ? "asked for" : "its rows may have changed unseen");
     } else if (dataset.source_state != state.Text()) {
-      dataset.source_state = state.Text();
-      temporal::StoreSource(*store_, dataset);
-      table.truncated_by.clear();
+      if (dataset.source_state.find("attributes " + state.attributes + "\n") == std::string::npos) {
+        if (!table.look) Look(state.oid, table, state.Text());  // kept once it has been followed
+      } else {
+        dataset.source_state = state.Text();
+        temporal::StoreSource(*store_, dataset);
+        table.truncated_by.clear();
+      }
     }
+    if (!table.waiting && !draining_) FollowNulls(table, state);
   }
   for (const auto& [oid, table] : tables_) {
-    if (!table->dataset || std::ranges::find(view.tables, oid, &source::TableState::oid) !=
-                               view.tables.end()) {
-      continue;
+    if (!table->dataset || IsPublished(view, oid)) continue;
+    if (!table->waiting && table->dataset->source_state != kNotPublished) {
+      table->dataset->source_state = kNotPublished;  // what changes from here on is not sent
+      temporal::StoreSource(*store_, *table->dataset);
     }
     complaints.push_back({base::kUndefinedTable.str(), "is not published any more", "",
                           "What is mirrored of it stays readable; publish it again to go on.",
@@ -118,16 +172,15 @@ MirrorStream::Tables::iterator MirrorStream::AdoptNewTable(const SourceView& vie
     if (left->second.state == state.Text() && !left->second.again.passed()) return tables_.end();
     left_out_.erase(left);
   }
-  const auto name = options_.only ? options_.only->in_store : state.name;
+  const auto name = NameInStore(state);
   for (auto it = tables_.begin(); it != tables_.end(); ++it) {
     if (!it->second->dataset || it->second->dataset->name != name) continue;
-    const bool gone = std::ranges::find(view.tables, it->first, &source::TableState::oid) ==
-                      view.tables.end();
-    if (!gone || it->second->waiting) return tables_.end();
-    auto node = tables_.extract(it);
-    node.key() = state.oid;
-    auto again = tables_.insert(std::move(node)).position;
-    again->second->announced = announced_elsewhere_.contains(state.oid);
+    if (IsPublished(view, it->first)) return tables_.end();
+    // A reading of the one that is gone comes to nothing.
+    it->second->sync.reset();
+    it->second->waiting.reset();
+    it->second->failure.reset();
+    const auto again = Rekey(it, state.oid);
     StartSync(state.oid, *again->second, "the table was dropped and made again");
     return again;
   }
@@ -206,6 +259,18 @@ bool MirrorStream::IsReady(const Table& table) const {
          table.sync->copied().consistent_point <= ReceivedEnd();
 }
 
+// A tx that no commit of the source stands behind, at the position up to which all has been received.
+void MirrorStream::AddOwnCommit() {
+  last_source_time_ = SourceTimeOf(last_source_time_);
+  commits_.push_back({.tx = tx_,
+                      .end_lsn = ReceivedEnd(),
+                      .xid = 0,
+                      .source_time = last_source_time_,
+                      .commit_time = std::nullopt,
+                      .origin = ""});
+  ++tx_;
+}
+
 void MirrorStream::FinishSyncs() {
   MindFailedSyncs();
   std::vector<Table*> ready;
@@ -220,17 +285,6 @@ void MirrorStream::FinishSyncs() {
   if (ready.empty() || (together_ && others)) return;
   if (!draining_ && !commits_.empty()) PublishPending();
   if (commits_.empty()) extracted_from_ = ready.front()->sync->copied().extracted_from;
-  const Lsn end = ReceivedEnd();
-  const auto add_commit = [&] {
-    last_source_time_ = SourceTimeOf(last_source_time_);
-    commits_.push_back({.tx = tx_,
-                        .end_lsn = end,
-                        .xid = 0,
-                        .source_time = last_source_time_,
-                        .commit_time = std::nullopt,
-                        .origin = ""});
-    ++tx_;
-  };
   OpenStoreTransaction();
   capture_ = ready.front()->sync->copied().capture;  // the basis bears one of them
   std::erase_if(ready, [&](Table* table) { return !TryReplace(*table); });
@@ -239,10 +293,10 @@ void MirrorStream::FinishSyncs() {
     if (!draining_) open_.reset();
     return;
   }
-  add_commit();
+  AddOwnCommit();
   bool any = false;
   for (Table* table : ready) any = Replay(*table) || any;
-  if (any) add_commit();
+  if (any) AddOwnCommit();
   together_ = false;
   base::KillPoint("sync.applied");
   if (draining_) return;
@@ -354,6 +408,7 @@ WHERE dataset = $1 AND ended_at IS NULL
   table.failure.reset();
   EndCapture(*store_, copied.capture, "published", "");
   table.truncated_by.clear();
+  table.not_null.reset();
   table.Keep(std::move(dataset), std::move(types));
 }
 

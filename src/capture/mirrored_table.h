@@ -1,10 +1,13 @@
 // One mirrored table as the stream sees it (mirror_stream.cc, mirror_sync.cc). A value without a thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "capture/dataset_shape.h"
@@ -19,6 +22,9 @@ struct MirrorStream::Table {
   std::unique_ptr<temporal::Transition> transition;  // borrows dataset and types
   std::shared_ptr<const temporal::TypeMap> types;
   bool announced = false;  // its Relation message has been seen and fits
+  // Which column of the stream, where they come in the order of their numbers at the source, each of
+  // the dataset's is; empty when that is their order here, too.
+  std::vector<size_t> places;
 
   // Of the batch, already applied parts included.
   int64_t puts = 0, deletions = 0, rows_added = 0;
@@ -34,6 +40,18 @@ struct MirrorStream::Table {
   base::QualifiedName name;  // of a new one
   std::unique_ptr<TableSync> published;  // in the batch
 
+  std::optional<std::set<int>> not_null;  // columns that the source refuses NULLs in, as followed
+  base::Deadline nulls_again = base::Deadline::After({});  // not before
+  /// Its columns by the catalog, which changed without a row that would have announced it.
+  struct Look {
+    std::string state;   // what is known once it has been followed
+    base::Lsn from, to;  // the source's log before and after it
+    source::TableColumns columns;
+    std::set<std::string> published;
+  };
+  std::optional<Look> look;
+  base::Lsn announced_at;  // of the newest transaction that brought a Relation message
+
   std::set<uint32_t> truncated_by;  // whose TRUNCATE of it has been seen
 
   /// From now on kept as `now`.
@@ -42,6 +60,24 @@ struct MirrorStream::Table {
     types = std::move(with);
     dataset = std::make_unique<temporal::Dataset>(std::move(now));
     transition = std::make_unique<temporal::Transition>(*dataset, TranslationsOf(*dataset, *types));
+    places.clear();
+    const auto& columns = dataset->columns;
+    if (std::ranges::is_sorted(columns, {}, &temporal::DatasetColumn::source_number)) return;
+    for (const auto& column : columns) {
+      places.push_back(static_cast<size_t>(std::ranges::count_if(columns, [&](const auto& other) {
+        return other.source_number < column.source_number;
+      })));
+    }
+  }
+  size_t PlaceOf(size_t column) const { return places.empty() ? column : places[column]; }
+
+  /// A row image of the stream in the order of the dataset's columns; in `buffer` unless it is already.
+  wire::pgoutput::Tuple Arranged(wire::pgoutput::Tuple tuple,
+                                 std::vector<wire::pgoutput::TupleField>& buffer) const {
+    if (places.empty() || tuple.size() != places.size()) return tuple;
+    buffer.clear();
+    for (const size_t place : places) buffer.push_back(tuple[place]);
+    return buffer;
   }
 };
 

@@ -22,7 +22,11 @@ SourceView LookAtSource(pg::Connection& source, pg::Connection& store,
                         const std::string& publication, int journal) {
   SourceView view;
   view.began = Deadline::Clock::now();
-  view.tables = source::LoadTableStates(source, publication);
+  {
+    pg::Transaction same_snapshot(source, "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY");
+    view.tables = source::LoadTableStates(source, publication);
+    std::move(same_snapshot).Commit();
+  }
   view.seen_at = source::CurrentEnd(source);
   const auto wanted = store.Execute(
       "SELECT DISTINCT r.dataset FROM tidemark.resync r JOIN tidemark.dataset d ON d.id = r.dataset "

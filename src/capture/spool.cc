@@ -1,5 +1,6 @@
 #include "capture/spool.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -26,12 +27,12 @@ void Spool::Fail(const char* doing) {
       .Hint("See that the folder for temporary files (TMPDIR) has room.");
 }
 
-Spool::Spool() {
+void Spool::Open() {
   const char* folder = std::getenv("TMPDIR");
   std::string name = fmt::format("{}/tidemark-spool-{}",
                                  folder == nullptr || *folder == '\0' ? "/tmp" : folder,
                                  "XXXXXX");
-  const int fd = ::mkstemp(name.data());
+  const int fd = ::mkostemp(name.data(), O_CLOEXEC);
   if (fd < 0) Fail("create");
   ::unlink(name.c_str());
   file_.reset(::fdopen(fd, "w+b"));
@@ -41,26 +42,39 @@ Spool::Spool() {
 void Spool::Write(const Message& message) {
   const Header header{message.commit_lsn.value(), message.xid,
                       static_cast<uint32_t>(message.payload.size())};
-  if (std::fwrite(&header, sizeof header, 1, file_.get()) != 1 ||
-      std::fwrite(message.payload.data(), 1, message.payload.size(), file_.get()) !=
-          message.payload.size()) {
-    Fail("write");
-  }
+  kept_.append(reinterpret_cast<const char*>(&header), sizeof header);
+  kept_.append(message.payload);
   bytes_ += static_cast<int64_t>(sizeof header + message.payload.size());
+  if (kept_.size() < memory_max_) return;
+  if (!file_) Open();
+  if (std::fwrite(kept_.data(), 1, kept_.size(), file_.get()) != kept_.size()) Fail("write");
+  kept_.clear();
+}
+
+// The next `size` bytes; false at the end.
+bool Spool::Get(void* to, size_t size) {
+  if (size == 0) return true;
+  if (file_left_ > 0) {
+    if (std::fread(to, 1, size, file_.get()) != size) Fail("read");
+    file_left_ -= size;
+    return true;
+  }
+  if (kept_read_ == kept_.size()) return false;
+  std::memcpy(to, kept_.data() + kept_read_, size);
+  kept_read_ += size;
+  return true;
 }
 
 std::optional<Spool::Message> Spool::Read() {
-  if (!reading_ && (std::fflush(file_.get()) != 0 || std::fseek(file_.get(), 0, SEEK_SET) != 0)) {
-    Fail("rewind");
+  if (!reading_ && file_) {
+    if (std::fflush(file_.get()) != 0 || std::fseek(file_.get(), 0, SEEK_SET) != 0) Fail("rewind");
+    file_left_ = static_cast<size_t>(bytes_) - kept_.size();
   }
   reading_ = true;
   Header header;
-  if (std::fread(&header, sizeof header, 1, file_.get()) != 1) {
-    if (std::ferror(file_.get()) != 0) Fail("read");
-    return std::nullopt;
-  }
+  if (!Get(&header, sizeof header)) return std::nullopt;
   payload_.resize(header.size);
-  if (std::fread(payload_.data(), 1, header.size, file_.get()) != header.size) Fail("read");
+  Get(payload_.data(), header.size);
   return Message{base::Lsn(header.commit_lsn), header.xid, payload_};
 }
 

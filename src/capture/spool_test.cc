@@ -21,6 +21,24 @@ TEST(Spool, GivesBackWhatWasWrittenInOrder) {
   EXPECT_FALSE(spool.Read());
 }
 
+TEST(Spool, SpillsWhatIsMoreThanItKeeps) {
+  for (const int messages : {1, 10, 1000}) {
+    Spool spool(/*memory_max=*/100);
+    for (int i = 0; i < messages; ++i) {
+      spool.Write({base::Lsn(i), static_cast<uint32_t>(i), std::to_string(i)});
+    }
+    EXPECT_EQ(spool.spilled(), messages > 1);
+    for (int i = 0; i < messages; ++i) {
+      const auto read = spool.Read();
+      ASSERT_TRUE(read);
+      EXPECT_EQ(read->xid, static_cast<uint32_t>(i));
+      EXPECT_EQ(read->payload, std::to_string(i));
+    }
+    EXPECT_FALSE(spool.Read());
+    EXPECT_FALSE(spool.Read());
+  }
+}
+
 TEST(Spool, EmptyHasNothing) {
   Spool spool;
   EXPECT_FALSE(spool.Read());

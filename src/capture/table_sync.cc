@@ -40,6 +40,7 @@ source::PublishedTable LoadTable(pg::Connection& source, pg::Connection& store,
                                               {.publication = options.publication,
                                                .slot = options.slot,
                                                .may_create_publication = false,
+                                               .unknown_as_text = options.unknown_as_text,
                                                .only = std::nullopt,
                                                .store = &store,
                                                .replication = nullptr},
@@ -123,7 +124,8 @@ void TableSync::Copy(pg::Connection& source, pg::Connection& store, const std::s
   copied_.relation = published.relation;
   std::vector<pg::Oid> type_oids;
   for (const auto& column : published.relation.columns) type_oids.push_back(column.type);
-  copied_.types = temporal::EnsureTypes(store, pg::LoadTypes(source, type_oids));
+  copied_.types = temporal::EnsureTypes(store, pg::LoadTypes(source, type_oids),
+                                        TypeOptionsOf(source, store, options));
   Dataset& dataset = copied_.dataset;
   dataset = ShapeDataset(published, published.relation, copied_.types);
   dataset.journal = request_.journal;

@@ -268,6 +268,14 @@ WHERE c.conrelid IN ($1::regclass, $2::regclass) AND c.contype = 'p'
                               d.id));
 }
 
+void Reshape::LeaveKey() {
+  DropKey();
+  dataset_->key_columns.clear();
+  for (const auto& column : std::vector<DatasetColumn>(dataset_->columns)) {
+    OpenRow(column, CloseRow(column));
+  }
+}
+
 void Reshape::SetKey(const std::vector<std::string>& key) {
   DropKey();
   Dataset& d = *dataset_;
@@ -417,8 +425,7 @@ void SetKeying(pg::Connection& store, Dataset& dataset, Keying keying, int64_t t
   }
   if (keying != Keying::kKey && dataset.keying == Keying::kKey) {
     Reshape reshape(store, dataset, tx);
-    reshape.DropKey();
-    dataset.key_columns.clear();
+    reshape.LeaveKey();
     reshape.Finish();
   }
   dataset.keying = keying;

@@ -40,6 +40,8 @@ class Reshape {
   /// From now on Retype may begin a key column anew, too: there are no current rows.
   void ReplaceKeys() { replaces_keys_ = true; }
   void DropKey();
+  /// Drops it, and from this tx on rows have none.
+  void LeaveKey();
   /// Throws 23505 when the current rows are not unique in it, 23502 when it has NULLs.
   void SetKey(const std::vector<std::string>& key);
   /// The source may send NULLs from now on.

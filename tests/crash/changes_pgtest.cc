@@ -4,6 +4,7 @@
 //   TIDEMARK_CHANGES_SEED    default 1
 #include <gtest/gtest.h>
 
+#include <iostream>
 #include <map>
 #include <optional>
 #include <random>
@@ -13,6 +14,7 @@
 #include "tests/cluster.h"
 #include "tests/crash/crash_fixture.h"
 #include "tests/crash/follower_process.h"
+#include "tests/history_holds.h"
 
 namespace tidemark::crash {
 namespace {
@@ -37,7 +39,9 @@ class ChangedSource : public ::testing::Test {
         "CREATE TABLE d (a int, b text); ALTER TABLE d REPLICA IDENTITY FULL; "
         "INSERT INTO d SELECT i % 7, 'b' FROM generate_series(1, 50) i; "
         "CREATE PUBLICATION tidemark FOR ALL TABLES");
-    follower_.emplace(name_, source_dsn_, store_dsn_);
+    // The source holds so little back that it sends large transactions while they run.
+    follower_.emplace(name_, source_dsn_ + " options='-c logical_decoding_work_mem=64kB'",
+                      store_dsn_);
   }
   void TearDown() override {
     follower_.reset();
@@ -158,7 +162,7 @@ TEST_F(ChangedSource, KilledAtRandomUnderRandomChangesTheMirrorIsItsSource) {
   const int rounds = Setting("TIDEMARK_CHANGES_ROUNDS", 12);
   follower_->Start();
   ASSERT_NO_FATAL_FAILURE(ExpectEqualSoon());
-  int columns = 0;
+  int columns = 0, kills = 0;
   for (int round = 1; round <= rounds; ++round) {
     const auto n = std::to_string(round);
     for (int i = 0; i < 6; ++i) {
@@ -197,6 +201,12 @@ TEST_F(ChangedSource, KilledAtRandomUnderRandomChangesTheMirrorIsItsSource) {
           source_->Execute("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots "
                            "WHERE slot_name = 'tidemark_" + name_ + "' AND active_pid IS NULL");
           break;
+        case 8:
+          source_->Execute("BEGIN; INSERT INTO d SELECT i, repeat('kept', 20) FROM "
+                           "generate_series(1, 1500) i; SAVEPOINT s; INSERT INTO d SELECT i, "
+                           "repeat('gone', 20) FROM generate_series(1, 1500) i; ROLLBACK TO s; "
+                           "DELETE FROM d WHERE a > 700; COMMIT");
+          break;
         default:
           source_->Execute("UPDATE t SET v = 'round " + n + "' WHERE id % 37 = " +
                            std::to_string(random() % 37) + "; DELETE FROM t WHERE id = " +
@@ -204,6 +214,7 @@ TEST_F(ChangedSource, KilledAtRandomUnderRandomChangesTheMirrorIsItsSource) {
                            "; INSERT INTO d VALUES (" + n + ", 'one more')");
       }
       if (random() % 3 == 0) {
+        ++kills;
         follower_->Kill();
         if (random() % 2 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(random() % 50));
         follower_->Start();
@@ -216,6 +227,10 @@ TEST_F(ChangedSource, KilledAtRandomUnderRandomChangesTheMirrorIsItsSource) {
   }
   ASSERT_TRUE(follower_->Stop());
   ExpectNothingLeftBehind();
+  tests::ExpectHistoryHolds(*store_);
+  std::cout << rounds << " rounds, " << kills << " kills, " << columns << " columns added, "
+            << store_->Value("SELECT count(*) FROM tidemark.resync") << " tables read again, "
+            << store_->Value("SELECT max(number) FROM tidemark.basis") << " bases\n";
 }
 
 }  // namespace

@@ -92,6 +92,37 @@ TEST_F(Crash, KilledAtAnyPointOfTheStreamNothingIsLostOrDoubled) {
   ExpectNothingLeftBehind();
 }
 
+TEST_F(Crash, KilledWhileATransactionIsSentAndWhenItCommitsItIsThereOnce) {
+  // The source holds so little back that it sends a large transaction while it runs.
+  follower_.emplace(name_, source_dsn_ + " options='-c logical_decoding_work_mem=64kB'",
+                    store_dsn_);
+  follower_->Start();
+  StartWorkload();
+  ASSERT_TRUE(WaitFirstBasis());
+  StartReaders();
+  follower_->Kill();
+  auto large = SourceCluster().Connect(name_);
+  large.Execute("BEGIN");
+  large.Execute("INSERT INTO journal_line SELECT -9, repeat('kept', 30) FROM generate_series(1, 2000)");
+  large.Execute("SAVEPOINT s");
+  large.Execute("INSERT INTO journal_line SELECT -9, repeat('gone', 30) FROM generate_series(1, 2000)");
+  large.Execute("ROLLBACK TO s");
+  for (const char* point : {"stream.block", "stream.block:3"}) {
+    follower_->Start(point);
+    ASSERT_TRUE(follower_->WaitKilled(Deadline::After(60s))) << point;
+    EXPECT_EQ(Store().Value("SELECT count(*) FROM journal_line WHERE id = -9"), "0");
+  }
+  large.Execute("COMMIT");
+  for (const char* point : {"stream.replayed", "stream.block:2", "publish.before_commit"}) {
+    follower_->Start(point);
+    ASSERT_TRUE(follower_->WaitKilled(Deadline::After(60s))) << point;
+  }
+  follower_->Start();
+  ASSERT_NO_FATAL_FAILURE(EndAndCompareAll());
+  // The workload may have truncated them since.
+  EXPECT_EQ(Store().Value("SELECT count(*) FROM public_history.journal_line WHERE id = -9"), "2000");
+}
+
 TEST_F(Crash, KilledAtRandomNothingIsLostOrDoubled) {
   follower_->Start();
   StartWorkload();

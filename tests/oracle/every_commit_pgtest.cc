@@ -37,22 +37,24 @@ uint64_t Seed() {
   return seed;
 }
 
-TEST(EveryCommit, IsReproducedByPositionTxAndInstant) {
-  const int transactions = static_cast<int>(Setting("TIDEMARK_ORACLE_TRANSACTIONS", 800));
-  const int sessions = static_cast<int>(Setting("TIDEMARK_ORACLE_SESSIONS", 4));
+// `name` is of the databases and the mirror, `options` of the mirror's sessions at the source.
+void ExpectEveryCommit(const std::string& name, int transactions, int sessions,
+                       const std::string& options) {
   std::cout << "TIDEMARK_ORACLE_SEED=" << Seed() << "\n";
+  auto& sources = tests::Cluster::SharedSource();
   auto& cluster = tests::Cluster::Shared();
-  const auto source_dsn = cluster.CreateDatabase("source");
-  const auto store_dsn = cluster.CreateDatabase("store");
-  auto source = cluster.Connect("source");
-  Witness witness(source_dsn, "witness");
+  const auto source_dsn = sources.CreateDatabase(name + "_source");
+  const auto store_dsn = cluster.CreateDatabase(name + "_store");
+  auto source = sources.Connect(name + "_source");
+  if (source.server_version() < 150000) LeaveOutFilters();
+  Witness witness(source_dsn, name + "_witness");
   source.Execute(SchemaSql());
 
   Workload workload({.dsn = source_dsn, .seed = Seed(), .sessions = sessions});
   SumReaders readers(store_dsn, 3, Seed());
   // Small history partitions: they are closed and sealed all the time.
-  MirrorThread mirror({.name = "oracle",
-                       .source_dsn = source_dsn,
+  MirrorThread mirror({.name = name,
+                       .source_dsn = source_dsn + options,
                        .store_dsn = store_dsn,
                        .history = {.rows_aimed = 300}});
   // The first copy is taken while the workload runs.
@@ -66,7 +68,7 @@ TEST(EveryCommit, IsReproducedByPositionTxAndInstant) {
   const auto upto = witness.Absorb();
   ASSERT_TRUE(WaitReceived(store_dsn, upto, Deadline::After(120s)))
       << mirror.failure() << "\n"
-      << cluster.Connect("store").Value("SELECT problems FROM tidemark.progress");
+      << cluster.Connect(name + "_store").Value("SELECT problems FROM tidemark.progress");
   {
     const auto wrong = readers.Stop();
     for (const auto& line : wrong) ADD_FAILURE() << line;
@@ -81,7 +83,25 @@ TEST(EveryCommit, IsReproducedByPositionTxAndInstant) {
             << " sums read\n";
   mirror.Stop();
   EXPECT_EQ(mirror.failure(), "");
-  source::DropSlot(source, capture::SlotNameFor("oracle"), Deadline::After(20s));
+  if (!options.empty()) {
+    EXPECT_NE(source.Value("SELECT stream_txns FROM pg_stat_replication_slots WHERE slot_name = $1",
+                           {capture::SlotNameFor(name)}),
+              "0");
+  }
+  source::DropSlot(source, capture::SlotNameFor(name), Deadline::After(20s));
+}
+
+TEST(EveryCommit, IsReproducedByPositionTxAndInstant) {
+  ExpectEveryCommit("oracle", static_cast<int>(Setting("TIDEMARK_ORACLE_TRANSACTIONS", 800)),
+                    static_cast<int>(Setting("TIDEMARK_ORACLE_SESSIONS", 4)), "");
+}
+
+// From version 16 on the source can be told to send every change at once.
+TEST(EveryCommit, IsReproducedWhenTransactionsAreSentWhileTheyRun) {
+  const bool at_once = tests::Cluster::SharedSource().Connect().server_version() >= 160000;
+  ExpectEveryCommit("streamed", static_cast<int>(Setting("TIDEMARK_ORACLE_TRANSACTIONS", 800)) / 2, 8,
+                    at_once ? " options='-c debug_logical_replication_streaming=immediate'"
+                            : " options='-c logical_decoding_work_mem=64kB'");
 }
 
 // The oracle is no better than what it finds: each of these makes one answer wrong.

@@ -19,6 +19,9 @@ struct TableShape {
   bool only_positive_n = false;  // published with the row filter n > 0
 };
 
+/// For sources before version 15, which have neither row filters nor column lists. Call it first.
+void LeaveOutFilters();
+
 /// The published tables.
 const std::vector<TableShape>& PublishedTables();
 /// The published table of that name, nullptr if it is not published.

@@ -23,6 +23,7 @@ CREATE TABLE tidemark.source (
   system_identifier text,
   timeline integer,
   database_name text,
+  timeline_history text,       -- as the server tells it; empty on the first timeline
   server_version integer,
   encoding text,
   UNIQUE (system_identifier, database_name, name)

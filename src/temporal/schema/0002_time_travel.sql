@@ -119,10 +119,11 @@ BEGIN
 END
 $$;
 
--- The newest tx whose commit ended at or before a position, or whose source time is not later than
--- an instant (exactly one of the two is given); NULL if there is none.
-CREATE FUNCTION tidemark.tx_by_halving(journal_id integer, up_to_lsn pg_lsn,
-                                       up_to_time timestamptz) RETURNS bigint
+-- The newest tx of [from_tx, to_tx) whose commit ended at or before a position, or whose source time is
+-- not later than an instant (exactly one of the two is given); NULL if there is none.
+CREATE FUNCTION tidemark.tx_by_halving(journal_id integer, up_to_lsn pg_lsn, up_to_time timestamptz,
+                                       from_tx bigint DEFAULT 0,
+                                       to_tx bigint DEFAULT 9223372036854775807) RETURNS bigint
 LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
 DECLARE
   low bigint;   -- every tx below it is in
@@ -130,9 +131,10 @@ DECLARE
   middle bigint;
   found tidemark.tx;
 BEGIN
-  SELECT t.tx INTO low FROM tidemark.tx t WHERE t.journal = journal_id ORDER BY t.tx LIMIT 1;
+  SELECT t.tx INTO low FROM tidemark.tx t
+  WHERE t.journal = journal_id AND t.tx >= from_tx ORDER BY t.tx LIMIT 1;
   SELECT t.tx + 1 INTO high FROM tidemark.tx t
-  WHERE t.journal = journal_id ORDER BY t.tx DESC LIMIT 1;
+  WHERE t.journal = journal_id AND t.tx < to_tx ORDER BY t.tx DESC LIMIT 1;
   WHILE low < high LOOP
     middle := low + (high - low) / 2;
     SELECT * INTO found FROM tidemark.tx t
@@ -144,7 +146,40 @@ BEGIN
     END IF;
   END LOOP;
   RETURN (SELECT t.tx FROM tidemark.tx t
-          WHERE t.journal = journal_id AND t.tx < low ORDER BY t.tx DESC LIMIT 1);
+          WHERE t.journal = journal_id AND t.tx >= from_tx AND t.tx < low
+          ORDER BY t.tx DESC LIMIT 1);
+END
+$$;
+
+-- The newest tx up to a position, on the branch of the source's log that the position is of
+-- (tidemark.log_branch); NULL if there is none.
+CREATE FUNCTION tidemark.tx_by_position(journal_id integer, up_to pg_lsn) RETURNS bigint
+LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
+DECLARE
+  b record;
+  found bigint;
+  to_tx bigint := 9223372036854775807;
+BEGIN
+  FOR b IN
+    SELECT l.tx_first, l.starts_at, l.common_to FROM tidemark.log_branch l
+    WHERE l.journal = journal_id ORDER BY l.tx_first DESC
+  LOOP
+    found := tidemark.tx_by_halving(journal_id, up_to, NULL, b.tx_first, to_tx);
+    IF up_to >= b.starts_at AND found IS NOT NULL THEN
+      RETURN found;
+    ELSIF b.common_to IS NULL THEN
+      RAISE EXCEPTION USING ERRCODE = '72000',
+        MESSAGE = pg_catalog.format('position %s is older than what the mirror has of the log that it '
+                                    'follows now', up_to),
+        DETAIL = pg_catalog.format('The mirror follows another log of the source since tx %s, from %s '
+                                   'on: positions before it may be of either.',
+                                   b.tx_first, b.starts_at),
+        HINT = 'Ask by FOR SYSTEM_TIME or FOR SOURCE_TIME.';
+    END IF;
+    up_to := least(up_to, b.common_to);
+    to_tx := b.tx_first;
+  END LOOP;
+  RETURN tidemark.tx_by_halving(journal_id, up_to, NULL, 0, to_tx);
 END
 $$;
 
@@ -193,7 +228,7 @@ BEGIN
   END IF;
   RETURN tidemark.checked_tx(
     d,
-    tidemark.tx_by_halving(d.journal, "position", NULL),
+    tidemark.tx_by_position(d.journal, "position"),
     'position ' || "position"::text);
 END
 $$;

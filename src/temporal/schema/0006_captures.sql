@@ -76,7 +76,7 @@ BEGIN
   END IF;
   RETURN tidemark.checked_tx(
     d,
-    tidemark.tx_by_halving(d.journal, "position", NULL),
+    tidemark.tx_by_position(d.journal, "position"),
     'position ' || "position"::text);
 END
 $$;

@@ -1,0 +1,31 @@
+// NOT NULL as the source has it, on a dataset's current table and the parent that users see;
+// history needs none, and a key's columns have theirs from the key. Takes ACCESS EXCLUSIVE locks for
+// a moment, and waits two seconds for them at most: then 55P03. One thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "pg/connection.h"
+#include "temporal/dataset.h"
+
+namespace tidemark::temporal {
+
+/// The source may send NULLs in these columns. In the caller's transaction, which goes on whatever
+/// comes of it. True if something was changed.
+bool AllowNulls(pg::Connection& store, const Dataset& dataset,
+                const std::vector<std::string>& columns);
+
+/// No row has a NULL in these columns at the source. In transactions of its own: the current rows
+/// are looked through while readers go on, by a constraint that is dropped again.
+///
+///     constraint added (not valid) ──► validated ──► NOT NULL set, constraint dropped
+///
+/// Throws 23514 when a row that is kept has a NULL.
+void RefuseNulls(pg::Connection& store, const Dataset& dataset,
+                 const std::vector<std::string>& columns);
+
+/// Drops the constraints of a RefuseNulls that was cut short. In transactions of its own.
+void DropNullConstraints(pg::Connection& store);
+
+}  // namespace tidemark::temporal
