@@ -118,6 +118,14 @@ TEST_F(Program, ADatasetIsCheckedCapturedAndItsVersionsVerified) {
   EXPECT_THAT(refused.text, HasSubstr("nothing was published"));
   EXPECT_THAT(Tidemark({"status"}).text, HasSubstr("lake.prices"));
   EXPECT_EQ(Tidemark({"verify", "--versions"}).code, 0);
+  EXPECT_EQ(Tidemark({"verify", "--history"}).code, 0);
+  EXPECT_EQ(Tidemark({"verify", "--history", "lake.nothing"}).code, 1);
+  tests::Cluster::Shared()
+      .Connect("program_datasets")
+      .Execute("UPDATE tidemark_current.d1 SET _from = 77 WHERE sku = 'y'");
+  const auto tampered = Tidemark({"verify", "--history", "lake.prices"});
+  EXPECT_EQ(tampered.code, 4) << tampered.text;
+  EXPECT_THAT(tampered.text, HasSubstr("tx 77, which was never published"));
 
   Write("tidemark.yaml", "store: \"" + dsn + "\"\nallow_volatile_store: true\n");
   const auto idle = Tidemark({"follow"});
@@ -354,6 +362,22 @@ TEST_F(Up, CopiesFollowsServesAndStopsCleanly) {
   EXPECT_THAT(Tidemark({"bases", "--data", Data()}).text, HasSubstr("SYSTEM TIME"));
   EXPECT_THAT(Tidemark({"evidence", "1", "--data", Data()}).text, HasSubstr("public.orders"));
   EXPECT_EQ(Tidemark({"verify", "--source", source_, "--data", Data()}).code, 0);
+  // Killed after its second chunk, it goes on with the third.
+  const std::vector<std::string> verify = {"verify", "--source",     source_, "--data", Data(),
+                                           "--json", "--chunk-rows", "3"};
+  EXPECT_NE(Tidemark(verify, {"TIDEMARK_KILL_POINT=verify.chunk_stored:2"}).code, 0);
+  auto resume = verify;
+  resume.emplace_back("--resume");
+  const auto resumed = Tidemark(resume);
+  EXPECT_EQ(resumed.code, 0) << resumed.text;
+  EXPECT_THAT(resumed.text, HasSubstr("\"chunks\":4"));
+  EXPECT_THAT(resumed.text, HasSubstr("\"segments\":2"));
+  EXPECT_THAT(resumed.text, HasSubstr("\"source_rows\":10"));
+  EXPECT_THAT(Tidemark(resume).text, HasSubstr("nothing was left to compare"));
+  EXPECT_EQ(Tidemark({"verify", "--resume", "--history", "--data", Data()}).code, 2);
+  const auto history = Tidemark({"verify", "--history", "--data", Data()});
+  EXPECT_EQ(history.code, 0) << history.text;
+  EXPECT_THAT(history.text, HasSubstr("public.orders"));
   const auto resync = Tidemark({"resync", "public.orders", "--data", Data(), "--json"});
   EXPECT_EQ(resync.code, 0) << resync.text;
   EXPECT_THAT(resync.text, HasSubstr("\"published\":true"));

@@ -40,15 +40,16 @@ pg::Parameter IfKnown(int64_t value) {
 constexpr const char* kStore = R"sql(
 INSERT INTO tidemark.progress AS p (journal, state, heartbeat, source_lsn, copied_rows,
                                     copy_rows_expected, copied_bytes, retained_bytes, problems,
-                                    failures)
+                                    failures, slot_safe_bytes)
 VALUES ($1, $2, pg_catalog.clock_timestamp(), $3::pg_lsn, $4::bigint, $5::bigint, $6::bigint,
-        $7::bigint, $8::jsonb, $9::bigint)
+        $7::bigint, $8::jsonb, $9::bigint, $10::bigint)
 ON CONFLICT (journal) DO UPDATE
 SET state = excluded.state, heartbeat = excluded.heartbeat,
     source_lsn = coalesce(excluded.source_lsn, p.source_lsn),
     copied_rows = excluded.copied_rows, copy_rows_expected = excluded.copy_rows_expected,
     copied_bytes = excluded.copied_bytes,
     retained_bytes = coalesce(excluded.retained_bytes, p.retained_bytes),
+    slot_safe_bytes = excluded.slot_safe_bytes,
     problems = excluded.problems, failures = p.failures + excluded.failures
 )sql";
 
@@ -88,11 +89,21 @@ void Progress::SetFailure(std::optional<Complaint> failure) {
   flush_wanted_ = true;
 }
 
+bool Progress::SetSlot(std::optional<Complaint> danger) {
+  const std::lock_guard lock(mutex_);
+  const bool news = danger.has_value() != slot_.has_value() ||
+                    (danger && danger->message != slot_->message);
+  slot_ = std::move(danger);
+  flush_wanted_ = flush_wanted_ || news;
+  return news;
+}
+
 void Progress::Flush() { flush_wanted_ = true; }
 
 std::string Progress::ComplaintsJson() const {
   auto json = nlohmann::json::array();
   if (failure_) json.push_back(JsonOf(*failure_));
+  if (slot_) json.push_back(JsonOf(*slot_));
   for (const auto& complaint : tables_) json.push_back(JsonOf(complaint));
   for (const auto& complaint : standing_) json.push_back(JsonOf(complaint));
   // A text from the source may hold anything; what is no UTF-8 is shown as such.
@@ -123,7 +134,8 @@ void Progress::Run(const std::stop_token& stop) {
           kStore, {std::to_string(journal_), state,
                    lsn == 0 ? pg::Parameter() : pg::Parameter(base::Lsn(lsn).ToString()),
                    IfKnown(copied_rows_), IfKnown(rows_expected_), IfKnown(copied_bytes_),
-                   IfKnown(retained_bytes_), problems, std::to_string(failures)});
+                   IfKnown(retained_bytes_), problems, std::to_string(failures),
+                   IfKnown(safe_bytes_)});
     } catch (const base::Error& error) {
       spdlog::debug("progress could not be written: {}", error.what());
       store.reset();

@@ -41,8 +41,15 @@ class Progress {
   void SetTables(std::vector<Complaint> complaints);
   /// What stops the capture now, and is counted; nullopt when it goes on.
   void SetFailure(std::optional<Complaint> failure);
+  /// The danger that the slot is in; nullopt: none. False when that has been said before.
+  bool SetSlot(std::optional<Complaint> danger);
   void SetSource(base::Lsn source_lsn) { source_lsn_ = source_lsn.value(); }
-  void SetRetained(int64_t bytes) { retained_bytes_ = bytes; }
+  /// Of the source's log: held back by the slot, and what may be written before it is lost. -1: not
+  /// known.
+  void SetRetained(int64_t bytes, int64_t safe_bytes) {
+    retained_bytes_ = bytes;
+    safe_bytes_ = safe_bytes;
+  }
   void ExpectRows(int64_t rows) { rows_expected_ = rows; }
   void AddCopied(int64_t rows, int64_t bytes) {
     copied_rows_ += rows;
@@ -61,10 +68,11 @@ class Progress {
   mutable std::mutex mutex_;
   CaptureState state_ = CaptureState::kStarting;
   std::vector<Complaint> standing_, tables_;
-  std::optional<Complaint> failure_;
+  std::optional<Complaint> failure_, slot_;
   int64_t failures_ = 0;  // that are not in the store yet
   std::atomic<uint64_t> source_lsn_{0};
-  std::atomic<int64_t> retained_bytes_{-1}, rows_expected_{-1}, copied_rows_{0}, copied_bytes_{0};
+  std::atomic<int64_t> retained_bytes_{-1}, safe_bytes_{-1};
+  std::atomic<int64_t> rows_expected_{-1}, copied_rows_{0}, copied_bytes_{0};
   std::atomic<bool> flush_wanted_{false};
   std::jthread writer_;
 };

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "capture/slot_watch.h"
 #include "capture/source_connection.h"
 #include "pg/wait.h"
 #include "temporal/history.h"
@@ -18,34 +19,37 @@ using base::Deadline;
 constexpr std::chrono::seconds kInterval{5};
 constexpr std::chrono::seconds kConnectMax{10};
 
-int64_t RetainedBytes(pg::Connection& source, const std::string& slot) {
-  const auto rows = source.Execute(
-      R"sql(
-SELECT coalesce(pg_catalog.pg_wal_lsn_diff(
-         CASE WHEN pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_last_wal_replay_lsn()
-              ELSE pg_catalog.pg_current_wal_lsn() END, restart_lsn), 0)::bigint
-FROM pg_catalog.pg_replication_slots WHERE slot_name = $1
-)sql",
-      {slot});
-  return rows.rows() == 1 ? rows.int64(0, 0) : -1;
+// Status has it as long as it lasts; the log, when it becomes worse or better.
+void LookAtSlot(pg::Connection& source, const std::string& slot, int64_t warn_bytes,
+                Progress& progress) {
+  const auto log = LookAtSlotLog(source, slot);
+  progress.SetRetained(log.retained_bytes, log.safe_bytes.value_or(-1));
+  const auto judged = JudgeSlotLog(log, slot, warn_bytes);
+  if (!progress.SetSlot(judged.complaint)) return;
+  if (!judged.complaint) {
+    spdlog::info("replication slot \"{}\": its write-ahead log is out of danger", slot);
+    return;
+  }
+  spdlog::log(judged.danger == SlotDanger::kImminent ? spdlog::level::err : spdlog::level::warn,
+              "{}: {} {}", judged.complaint->message, judged.complaint->detail,
+              judged.complaint->hint);
 }
 
 }  // namespace
 
-Upkeep::Upkeep(std::string source_dsn, std::string store_dsn, std::string slot,
-               Progress& progress) {
-  thread_ = std::jthread([source_dsn = std::move(source_dsn), store_dsn = std::move(store_dsn),
-                          slot = std::move(slot), &progress](std::stop_token stop) {
+Upkeep::Upkeep(MirrorOptions options, std::string slot, Progress& progress) {
+  thread_ = std::jthread([options = std::move(options), slot = std::move(slot),
+                          &progress](std::stop_token stop) {
     std::optional<pg::Connection> source, store;
     pg::Bell bell;
     while (!stop.stop_requested()) {
       try {
         if (!source || !source->IsOpen()) {
-          source = OpenSource(source_dsn, Deadline::After(kConnectMax), stop);
+          source = OpenSource(options.source_dsn, Deadline::After(kConnectMax), stop);
         }
-        progress.SetRetained(RetainedBytes(*source, slot));
+        LookAtSlot(*source, slot, options.wal_warn_bytes, progress);
         if (!store || !store->IsOpen()) {
-          store = temporal::OpenStore(store_dsn, Deadline::After(kConnectMax), stop);
+          store = temporal::OpenStore(options.store_dsn, Deadline::After(kConnectMax), stop);
           store->SetLimits(std::chrono::hours(1), stop);
         }
         while (!stop.stop_requested() && temporal::SealOne(*store)) {

@@ -1,5 +1,5 @@
 // What goes on beside the stream without touching it: sealing full history partitions, and looking
-// at how much write-ahead log the slot holds back at the source. A thread with connections of its
+// at how much write-ahead log the slot holds back at the source (slot_watch.h). A thread with connections of its
 // own; its failures are logged and it goes on.
 #pragma once
 
@@ -7,13 +7,14 @@
 #include <string>
 #include <thread>
 
+#include "capture/mirror_options.h"
 #include "capture/progress.h"
 
 namespace tidemark::capture {
 
 class Upkeep {
  public:
-  Upkeep(std::string source_dsn, std::string store_dsn, std::string slot, Progress& progress);
+  Upkeep(MirrorOptions options, std::string slot, Progress& progress);
   ~Upkeep() = default;  // stops and joins
 
  private:

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,11 +35,10 @@ using Kind = RowDifference::Kind;
 class VerifyTest : public testing::Test {
  protected:
   VerifyTest() {
-    auto& cluster = tests::Cluster::Shared();
     static int number = 0;
     const std::string name = fmt::format("verify_{}", ++number);
-    request_.source_dsn = cluster.CreateDatabase(name);
-    request_.store_dsn = cluster.CreateDatabase(name + "_store");
+    request_.source_dsn = tests::Cluster::SharedSource().CreateDatabase(name);
+    request_.store_dsn = tests::Cluster::Shared().CreateDatabase(name + "_store");
     request_.deadline = Deadline::After(seconds(30));
     source_ = Open(request_.source_dsn);
     store_ = temporal::OpenStore(request_.store_dsn, request_.deadline);
@@ -269,7 +269,7 @@ TEST_F(VerifyTest, UnknownTableIsRefusedByName) {
 }
 
 TEST_F(VerifyTest, SourceInAnotherEncodingIsCompared) {
-  auto& cluster = tests::Cluster::Shared();
+  auto& cluster = tests::Cluster::SharedSource();
   source_->Execute(
       "CREATE DATABASE verify_latin1 TEMPLATE template0 ENCODING 'LATIN1'"
       " LC_COLLATE 'C' LC_CTYPE 'C'");
@@ -280,6 +280,168 @@ TEST_F(VerifyTest, SourceInAnotherEncodingIsCompared) {
          " VALUES (1, 'é'), (2, 'ü')",
          "VALUES (1, 'é'), (2, 'u')");
   EXPECT_THAT(Said(OnlyTable()), ElementsAre("key (2): different row (columns a)"));
+}
+
+constexpr const char* kThousand =
+    "SELECT i AS id, i % 10 AS a FROM generate_series(1, 1000) i";
+
+TEST_F(VerifyTest, TableIsComparedInChunksOfItsKey) {
+  Mirror("t", std::string("CREATE TABLE public.t (id int PRIMARY KEY, a int); INSERT INTO public.t ") +
+                  kThousand,
+         kThousand);
+  request_.chunk_rows = 100;
+  std::vector<int64_t> rows;
+  request_.on_chunk = [&](const TableComparison& table) { rows.push_back(table.source_count); };
+  EXPECT_TRUE(OnlyTable().equal);
+  ASSERT_EQ(rows.size(), 11U);  // the last one is empty: the source has no more
+  for (size_t i = 0; i < 10; ++i) EXPECT_EQ(rows[i], static_cast<int64_t>(i + 1) * 100);
+
+  store_->Execute("UPDATE " + current_ + " SET a = -1 WHERE id IN (100, 101)");
+  store_->Execute("DELETE FROM " + current_ + " WHERE id = 550");
+  store_->Execute("INSERT INTO " + current_ + " VALUES (0, 0, 1), (1001, 0, 1)");
+  const auto table = OnlyTable();
+  EXPECT_EQ(table.source_count, 1000);
+  EXPECT_EQ(table.mirror_count, 1001);
+  EXPECT_THAT(Said(table),
+              ElementsAre("key (0): only in the mirror", "key (100): different row (columns a)",
+                          "key (1001): only in the mirror", "key (101): different row (columns a)",
+                          "key (550): missing in the mirror"));
+}
+
+TEST_F(VerifyTest, ChunksOfAKeyOfSeveralColumnsMeetWithoutGapOrOverlap) {
+  const std::string rows =
+      "SELECT 'k''\\' || i / 50 AS k, (i % 50)::numeric / 7 AS n, i AS a"
+      " FROM generate_series(0, 999) i";
+  Mirror("t",
+         "CREATE TABLE public.t (k text COLLATE \"C\", n numeric, a int, PRIMARY KEY (k, n));"
+         "INSERT INTO public.t " + rows,
+         rows);
+  request_.chunk_rows = 7;
+  const auto equal = OnlyTable();
+  EXPECT_TRUE(equal.equal);
+  EXPECT_EQ(equal.source_count, 1000);
+  EXPECT_EQ(equal.mirror_count, 1000);
+  EXPECT_GT(equal.chunks, 100);
+  store_->Execute("UPDATE " + current_ + " SET a = NULL WHERE a = 777");
+  EXPECT_EQ(OnlyTable().differences.size(), 1U);
+}
+
+TEST_F(VerifyTest, InterruptedRunGoesOnBehindItsNewestChunk) {
+  for (const char* name : {"t", "u"}) {
+    Mirror(name, fmt::format("CREATE TABLE public.{0} (id int PRIMARY KEY, a int);"
+                             "INSERT INTO public.{0} {1}",
+                             name, kThousand),
+           kThousand);
+    store_->Execute("UPDATE " + current_ + " SET a = -1 WHERE id IN (150, 950)");
+  }
+  request_.chunk_rows = 100;
+  std::stop_source interruption;
+  request_.stop = interruption.get_token();
+  int chunks = 0;
+  request_.on_chunk = [&](const TableComparison&) {
+    if (++chunks == 11 + 4) interruption.request_stop();  // in the middle of the second table
+  };
+  EXPECT_THROW(Verify(request_), base::Error);
+
+  request_.stop = {};
+  request_.resume = true;
+  chunks = 0;
+  request_.on_chunk = [&](const TableComparison&) { ++chunks; };
+  const auto verification = Verify(request_);
+  EXPECT_EQ(chunks, 11 - 4);
+  EXPECT_EQ(verification.continued, 1U);
+  ASSERT_EQ(verification.tables.size(), 2U);
+  for (const auto& table : verification.tables) {
+    EXPECT_EQ(table.source_count, 1000);
+    EXPECT_EQ(table.mirror_count, 1000);
+    EXPECT_FALSE(table.equal);
+    EXPECT_THAT(Said(table), ElementsAre("key (150): different row (columns a)",
+                                         "key (950): different row (columns a)"));
+  }
+  EXPECT_EQ(verification.tables[0].segments, 1);
+  EXPECT_EQ(verification.tables[1].segments, 2);
+  EXPECT_LE(verification.tables[1].first_position, verification.tables[1].position);
+
+  // Once more: all has been said.
+  chunks = 0;
+  const auto again = Verify(request_);
+  EXPECT_EQ(chunks, 0);
+  EXPECT_EQ(again.continued, 0U);
+  EXPECT_EQ(Said(again.tables.at(1)), Said(verification.tables[1]));
+  // And a new run begins anew.
+  request_.resume = false;
+  Verify(request_);
+  EXPECT_EQ(chunks, 22);
+}
+
+TEST_F(VerifyTest, TableWhoseKeyHasChangedMeanwhileBeginsAnew) {
+  Mirror("t", std::string("CREATE TABLE public.t (id int PRIMARY KEY, a int); INSERT INTO public.t ") +
+                  kThousand,
+         kThousand);
+  request_.chunk_rows = 100;
+  std::stop_source interruption;
+  request_.stop = interruption.get_token();
+  request_.on_chunk = [&](const TableComparison&) { interruption.request_stop(); };
+  EXPECT_THROW(Verify(request_), base::Error);
+  store_->Execute("UPDATE tidemark.verification SET key_columns = '{former}'");
+  request_.stop = {};
+  request_.resume = true;
+  request_.on_chunk = nullptr;
+  const auto table = OnlyTable();
+  EXPECT_EQ(table.source_count, 1000);
+  EXPECT_EQ(table.segments, 1);
+}
+
+TEST_F(VerifyTest, KeysWhoseOrderBothSidesMayNotShareAreNotCutBy) {
+  source_->Execute("CREATE TYPE public.mood AS ENUM ('sad', 'ok')");
+  store_->Execute("CREATE TYPE public.mood AS ENUM ('ok', 'sad')");
+  Mirror("t",
+         "CREATE TABLE public.t (m public.mood PRIMARY KEY, a int);"
+         "INSERT INTO public.t VALUES ('sad', 1), ('ok', 2)",
+         "VALUES ('sad'::public.mood, 1), ('ok', 2)");
+  request_.chunk_rows = 1;
+  const auto table = OnlyTable();
+  EXPECT_TRUE(table.equal);
+  EXPECT_EQ(table.chunks, 1);  // of blocks
+  store_->Execute("UPDATE " + current_ + " SET a = 3 WHERE a = 2");
+  EXPECT_THAT(Said(OnlyTable()), ElementsAre("key (ok): different row (columns a)"));
+}
+
+TEST_F(VerifyTest, TableWithoutKeyIsReadByTheSourcesBlocks) {
+  const std::string rows = "SELECT i AS a, repeat('x', 900) AS b FROM generate_series(1, 20000) i";
+  Mirror("t",
+         "CREATE TABLE public.t (a int, b text) PARTITION BY RANGE (a);"
+         "CREATE TABLE public.t1 PARTITION OF public.t FOR VALUES FROM (0) TO (19000);"
+         "CREATE TABLE public.t2 PARTITION OF public.t FOR VALUES FROM (19000) TO (30000);"
+         "INSERT INTO public.t " + rows,
+         rows);
+  const auto table = OnlyTable();
+  EXPECT_TRUE(table.equal);
+  EXPECT_EQ(table.source_count, 20000);
+  EXPECT_EQ(table.chunks, 2);
+  store_->Execute("DELETE FROM " + current_ + " WHERE a = 19500");
+  EXPECT_FALSE(OnlyTable().equal);
+}
+
+TEST_F(VerifyTest, OldPointIsRenewedBetweenTables) {
+  Mirror("t", "CREATE TABLE public.t (id int PRIMARY KEY)", "SELECT 1 WHERE false");
+  Mirror("u", "CREATE TABLE public.u (id int PRIMARY KEY)", "SELECT 1 WHERE false");
+  request_.point_age_max = seconds(0);
+  bool first = true;
+  request_.on_table = [&](const TableComparison&) {
+    if (std::exchange(first, false)) source_->Execute("CREATE TABLE public.between (a int)");
+  };
+  const auto verification = Verify(request_);
+  EXPECT_LT(verification.tables[0].position, verification.tables[1].position);
+}
+
+TEST_F(VerifyTest, StoreThatCannotBeWrittenToIsComparedAllTheSame) {
+  Mirror("t", "CREATE TABLE public.t (id int PRIMARY KEY); INSERT INTO public.t VALUES (1)",
+         "VALUES (1)");
+  store_->Execute("ALTER DATABASE " + store_->Value("SELECT quote_ident(current_database())") +
+                  " SET default_transaction_read_only = on");
+  EXPECT_TRUE(OnlyTable().equal);
+  EXPECT_EQ(store_->Value("SELECT count(*) FROM tidemark.verification"), "0");
 }
 
 }  // namespace

@@ -45,13 +45,14 @@ std::string VerifyQuery::HashOf(const std::string& row) const {
 
 namespace {
 constexpr const char* kTotals = R"sql(
-SELECT count(*), coalesce(sum({row_hash}), 0)
+SELECT count(*), coalesce(sum({row_hash}), 0) + {checksum}
 FROM {from}
 )sql";
 }  // namespace
 
-std::string VerifyQuery::Totals() const {
-  return fmt::format(kTotals, fmt::arg("row_hash", row_hash_), fmt::arg("from", from_));
+std::string VerifyQuery::Totals(const std::string& checksum) const {
+  return fmt::format(kTotals, fmt::arg("row_hash", row_hash_), fmt::arg("checksum", checksum),
+                     fmt::arg("from", from_));
 }
 
 namespace {

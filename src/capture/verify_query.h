@@ -29,8 +29,8 @@ class VerifyQuery {
   /// `from` is what follows FROM, its row filter included.
   VerifyQuery(const temporal::Dataset& dataset, TextHash hash, std::string from);
 
-  /// One row: count, checksum.
-  std::string Totals() const;
+  /// One row: count, checksum; the latter on top of another one.
+  std::string Totals(const std::string& checksum = "0") const;
   /// By pattern of the next level, ascending: pattern, count, checksum.
   std::string Split(const Buckets& buckets) const;
   /// By key hash, ascending: key hash, key, count, checksum. At most `rows_max` rows.

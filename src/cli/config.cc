@@ -78,15 +78,48 @@ std::string ReadCadence(YamlMap& map) {
 }
 
 /// 90d, 12h, 2w: a number and s, m, h, d, w or y.
-std::string ReadRetention(YamlMap& map) {
-  const auto text = map.Text("retention").value_or("");
+std::string ReadRetention(YamlMap& map, const std::string& key = "retention") {
+  const auto text = map.Text(key).value_or("");
   if (text.empty()) return text;
   const auto digits = text.find_first_not_of("0123456789");
   const bool fits = digits != 0 && digits == text.size() - 1 &&
                     std::string_view("smhdwy").find(text.back()) != std::string_view::npos &&
                     text.find_first_not_of('0') < digits;
-  if (!fits) map.Complain("\"retention\" must be a span like 90d, 12h or 2y", "retention");
+  if (!fits) map.Complain(fmt::format("\"{}\" must be a span like 90d, 12h or 2y", key), key);
   return text;
+}
+
+std::map<std::string, std::string> ReadTableRetention(const YamlFile& file, YamlMap& map) {
+  std::map<std::string, std::string> retention;
+  const auto node = map.Find("table_retention");
+  if (!node) return retention;
+  YamlMap tables(file, *node, "\"table_retention\"");
+  for (const auto& name : tables.Keys()) {
+    if (name.find('.') == std::string::npos) {
+      tables.Complain(fmt::format("table \"{}\" must be named schema.table", name), name);
+    }
+    retention[name] = ReadRetention(tables, name);
+  }
+  tables.RefuseOthers();
+  return retention;
+}
+
+/// 500MB, 10GB, or a number of bytes.
+std::optional<int64_t> ReadBytes(YamlMap& map, const std::string& key) {
+  const auto text = map.Text(key);
+  if (!text) return std::nullopt;
+  static const std::array<std::pair<std::string_view, int>, 5> units = {
+      {{"", 0}, {"kB", 10}, {"MB", 20}, {"GB", 30}, {"TB", 40}}};
+  int64_t number = 0;
+  const auto [end, code] = std::from_chars(text->data(), text->data() + text->size(), number);
+  const std::string_view unit(end, static_cast<size_t>(text->data() + text->size() - end));
+  for (const auto& [name, shift] : units) {
+    if (code == std::errc() && unit == name && number > 0 && number < (int64_t{1} << 22)) {
+      return number << shift;
+    }
+    if (code == std::errc() && unit == name && shift == 0 && number > 0) return number;
+  }
+  map.Complain(fmt::format("\"{}\" must be a size like 500MB or 10GB", key), key);
 }
 
 std::string ReadSlot(YamlMap& map, const std::string& name) {
@@ -114,7 +147,20 @@ Mirror ReadMirror(const YamlFile& file, const Config& config, const std::string&
     map.Complain("\"on_gap\" must be resync or stop", "on_gap");
   }
   mirror.resync_on_gap = on_gap == "resync";
+  const auto encoding_errors = map.Text("encoding_errors").value_or("stop");
+  if (encoding_errors != "stop" && encoding_errors != "replace") {
+    map.Complain("\"encoding_errors\" must be stop or replace", "encoding_errors");
+  }
+  mirror.replace_undecodable = encoding_errors == "replace";
+  const auto unknown_types = map.Text("unknown_types").value_or("refuse");
+  if (unknown_types != "refuse" && unknown_types != "text") {
+    map.Complain("\"unknown_types\" must be refuse or text", "unknown_types");
+  }
+  mirror.unknown_as_text = unknown_types == "text";
   mirror.retention = ReadRetention(map);
+  mirror.table_retention = ReadTableRetention(file, map);
+  mirror.isolate_failed_tables = map.Flag("isolate_failed_tables", false);
+  mirror.wal_warn_bytes = ReadBytes(map, "wal_warn_bytes");
   map.RefuseOthers();
   return mirror;
 }
@@ -318,6 +364,7 @@ Config ReadConfig(const std::string& text, const std::string& file_name,
     config.datasets.push_back(ReadDataset(file, config, name, node));
   });
   config.cadence = ReadCadence(map);
+  config.keep_going = map.Flag("keep_going", false);
   config.retention = ReadRetention(map);
   ReadOccurrences(file, map, config);
   ReadWebhooks(file, map, config);
@@ -342,4 +389,3 @@ void AddMirrorOf(Config& config, const std::string& dsn) {
 }
 
 }  // namespace tidemark::cli
-  config.keep_going = map.Flag("keep_going", false);

@@ -43,7 +43,12 @@ struct Mirror {
   std::string slot;  // default: capture::SlotNameFor the name
   std::string cadence;  // cron expression; empty: live
   bool resync_on_gap = true;  // on_gap: resync, or stop
+  bool replace_undecodable = false;  // encoding_errors: replace, or stop
+  bool unknown_as_text = false;      // unknown_types: text, or refuse
   std::string retention;      // how far back history is kept; empty: the common one
+  std::map<std::string, std::string> table_retention;  // by schema.table
+  bool isolate_failed_tables = false;  // the others go on when changes of one are refused
+  std::optional<int64_t> wal_warn_bytes;
 };
 
 enum class Strategy { kSnapshot, kCursor, kCdc };
@@ -107,12 +112,12 @@ struct Config {
   std::vector<Mirror> mirrors;
   std::vector<Dataset> datasets;
   std::string cadence;  // cron expression for datasets without their own; may be empty
+  bool keep_going = false;  // captures on a cadence publish the members that did not fail
   std::string retention;  // of what has none of its own; empty: for ever
   /// Which datasets may be captured by signed calls, by their declared names; their keys are secrets.
   std::map<std::string, http::OccurrenceRules> occurrences;
   std::vector<Webhook> webhooks;
 
-  bool keep_going = false;  // captures on a cadence publish the members that did not fail
   /// nullptr when there is none of that name.
   const Source* FindSource(const std::string& name) const;
 };

@@ -264,12 +264,23 @@ TEST(Config, WebhooksGoOutEncryptedUnlessToldOtherwise) {
 TEST(Config, MirrorsAndDatasetsOfStrategyCdcHaveCadencesRetentionsAndSlotsOfTheirOwn) {
   const auto config = Read(
       "sources: {s: {postgres: dbname=x}}\n"
-      "mirrors: {m: {source: s, cadence: \"*/5 * * * *\", on_gap: stop, retention: 90d}}\n"
+      "mirrors: {m: {source: s, cadence: \"*/5 * * * *\", on_gap: stop, retention: 90d},\n"
+      "          n: {source: s, encoding_errors: replace, unknown_types: text, isolate_failed_tables: true,\n"
+      "              wal_warn_bytes: 3GB, table_retention: {public.audit: 5d}}}\n"
       "datasets: {a.b: {source: s, relation: public.b, strategy: cdc, retention: 2w}}\n"
       "retention: 1y\n");
   EXPECT_EQ(config.mirrors.at(0).cadence, "*/5 * * * *");
   EXPECT_FALSE(config.mirrors.at(0).resync_on_gap);
+  EXPECT_FALSE(config.mirrors.at(0).replace_undecodable);
+  EXPECT_FALSE(config.mirrors.at(0).unknown_as_text);
+  EXPECT_TRUE(config.mirrors.at(1).replace_undecodable);
+  EXPECT_TRUE(config.mirrors.at(1).unknown_as_text);
   EXPECT_EQ(config.mirrors.at(0).retention, "90d");
+  EXPECT_FALSE(config.mirrors.at(0).isolate_failed_tables);
+  EXPECT_TRUE(config.mirrors.at(1).isolate_failed_tables);
+  EXPECT_FALSE(config.mirrors.at(0).wal_warn_bytes);
+  EXPECT_EQ(config.mirrors.at(1).wal_warn_bytes, int64_t{3} << 30);
+  EXPECT_EQ(config.mirrors.at(1).table_retention.at("public.audit"), "5d");
   EXPECT_EQ(config.datasets.at(0).publication, "tidemark_a_b");
   EXPECT_EQ(config.datasets.at(0).slot, "tidemark_a_b");
   EXPECT_EQ(config.datasets.at(0).retention, "2w");
@@ -286,6 +297,20 @@ TEST(Config, NamesWhatACdcDatasetAMirrorOrARetentionCannotBe) {
             "tidemark.yaml:2:64: with \"strategy: cdc\" the key is the table's own: leave \"key\" out");
   EXPECT_EQ(ComplaintOf(above + "mirrors: {m: {source: s, on_gap: ignore}}"),
             "tidemark.yaml:2:34: \"on_gap\" must be resync or stop");
+  EXPECT_EQ(ComplaintOf(above + "mirrors: {m: {source: s, encoding_errors: ignore}}"),
+            "tidemark.yaml:2:43: \"encoding_errors\" must be stop or replace");
+  EXPECT_EQ(ComplaintOf(above + "mirrors: {m: {source: s, unknown_types: maybe}}"),
+            "tidemark.yaml:2:41: \"unknown_types\" must be refuse or text");
+  for (const char* size : {"0", "-1GB", "GB", "1 GB", "1gb", "1.5GB", "9999999GB"}) {
+    EXPECT_EQ(ComplaintOf(above + "mirrors: {m: {source: s, wal_warn_bytes: \"" +
+                          std::string(size) + "\"}}"),
+              "tidemark.yaml:2:42: \"wal_warn_bytes\" must be a size like 500MB or 10GB")
+        << size;
+  }
+  EXPECT_EQ(ComplaintOf(above + "mirrors: {m: {source: s, table_retention: {audit: 5d}}}"),
+            "tidemark.yaml:2:51: table \"audit\" must be named schema.table");
+  EXPECT_EQ(ComplaintOf(above + "mirrors: {m: {source: s, table_retention: {p.audit: 5}}}"),
+            "tidemark.yaml:2:53: \"p.audit\" must be a span like 90d, 12h or 2y");
   for (const char* span : {"90", "d", "0d", "1.5d", "-1d", "90 days"}) {
     EXPECT_EQ(ComplaintOf("retention: \"" + std::string(span) + "\""),
               "tidemark.yaml:1:12: \"retention\" must be a span like 90d, 12h or 2y")

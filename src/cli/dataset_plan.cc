@@ -68,12 +68,17 @@ base::QualifiedName RelationOf(const Dataset& dataset) {
 }
 
 capture::MirrorOptions MirrorOf(const Config& config, const Mirror& mirror) {
-  return {.name = mirror.name,
-          .source_dsn = *config.FindSource(mirror.source)->dsn(),
-          .store_dsn = "",
-          .publication = mirror.publication,
-          .slot = mirror.slot,
-          .resync_on_gap = mirror.resync_on_gap};
+  capture::MirrorOptions options{.name = mirror.name,
+                                 .source_dsn = *config.FindSource(mirror.source)->dsn(),
+                                 .store_dsn = "",
+                                 .publication = mirror.publication,
+                                 .slot = mirror.slot,
+                                 .resync_on_gap = mirror.resync_on_gap,
+                                 .replace_undecodable = mirror.replace_undecodable,
+                                 .unknown_as_text = mirror.unknown_as_text,
+                                 .isolate_failed_tables = mirror.isolate_failed_tables};
+  if (mirror.wal_warn_bytes) options.wal_warn_bytes = *mirror.wal_warn_bytes;
+  return options;
 }
 
 capture::MirrorOptions MirrorOf(const Config& config, const Dataset& dataset) {
@@ -177,6 +182,20 @@ std::vector<capture::MirrorOptions> PlanLive(const Config& config, const std::st
   }
   for (auto& options : live) options.store_dsn = store_dsn;
   return live;
+}
+
+std::vector<temporal::Retention> PlanRetentions(const Config& config) {
+  std::vector<temporal::Retention> retentions;
+  const auto add = [&](const std::string& name, const std::string& own,
+                       const std::map<std::string, std::string>& by_table) {
+    const auto& span = own.empty() ? config.retention : own;
+    if (!span.empty() || !by_table.empty()) retentions.push_back({name, span, by_table});
+  };
+  for (const auto& mirror : config.mirrors) {
+    add(mirror.name, mirror.retention, mirror.table_retention);
+  }
+  for (const auto& dataset : config.datasets) add(dataset.name, dataset.retention, {});
+  return retentions;
 }
 
 std::vector<capture::PlannedDataset> PlanDatasets(const Config& config,

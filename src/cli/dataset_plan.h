@@ -9,6 +9,7 @@
 #include "capture/capture_plan.h"
 #include "capture/mirror_options.h"
 #include "cli/config.h"
+#include "temporal/prune.h"
 
 namespace tidemark::cli {
 
@@ -27,5 +28,8 @@ std::vector<capture::MirrorOptions> PlanLive(const Config& config, const std::st
 /// Each dataset and mirror that is not followed live, with its own cadence or, a dataset, the common
 /// one; empty when it has none.
 std::vector<std::pair<capture::PlannedDataset, std::string>> PlanCadences(const Config& config);
+
+/// How long the history of each mirror and dataset is kept; those that keep it for ever are left out.
+std::vector<temporal::Retention> PlanRetentions(const Config& config);
 
 }  // namespace tidemark::cli

@@ -1,6 +1,7 @@
 // tidemark follow: the capturing half. Follows every mirror of the configuration, captures its datasets
-// on their cadence and when an occurrence asks for it, and tells its webhooks what changed, until
-// stopped. Besides it only `capture`, `check` and `verify` contact a source.
+// on their cadence and when an occurrence asks for it, drops history older than its retention, and tells
+// its webhooks what changed, until stopped. Besides it only `capture`, `check` and `verify` contact a
+// source.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -16,6 +17,7 @@
 #include "base/log.h"
 #include "capture/cadenced_captures.h"
 #include "capture/mirror_job.h"
+#include "capture/retention_job.h"
 #include "cli/command.h"
 #include "cli/dataset_plan.h"
 #include "cli/error_text.h"
@@ -109,8 +111,17 @@ ExitCode Follow(const Invocation& invocation) {
                   [options](std::stop_token stop) { capture::MirrorJob(options).Run(stop); });
   }
   if (!cadenced.empty()) {
-    threads.Start("datasets", [&dsn, &cadenced](std::stop_token stop) {
-      capture::RunCadences({.store_dsn = dsn, .datasets = std::move(cadenced), .now = Now}, stop);
+    threads.Start("datasets", [&dsn, &cadenced, &config](std::stop_token stop) {
+      capture::RunCadences({.store_dsn = dsn,
+                            .datasets = std::move(cadenced),
+                            .keep_going = config.keep_going,
+                            .now = Now},
+                           stop);
+    });
+  }
+  if (auto retentions = PlanRetentions(config); !retentions.empty()) {
+    threads.Start("retention", [&dsn, retentions](std::stop_token stop) {
+      capture::KeepRetention({.store_dsn = dsn, .retentions = retentions, .now = Now}, stop);
     });
   }
   for (const auto& webhook : config.webhooks) {

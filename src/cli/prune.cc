@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/dataset_plan.h"
 #include "cli/text_table.h"
 #include "temporal/prune.h"
 #include "temporal/store.h"
@@ -33,22 +34,30 @@ struct PruneArguments {
 
 std::vector<temporal::Retention> RetentionsOf(const Config& config,
                                               const PruneArguments& arguments) {
-  std::vector<temporal::Retention> retentions;
-  std::vector<std::string> wanted = arguments.names;
-  const auto add = [&](const std::string& name, const std::string& own) {
-    const auto named = std::ranges::find(wanted, name);
-    if (!arguments.names.empty() && named == wanted.end()) return;
-    if (named != wanted.end()) wanted.erase(named);
-    const auto& span = !arguments.older_than.empty() ? arguments.older_than
-                       : own.empty()                 ? config.retention
-                                                     : own;
-    if (!span.empty()) retentions.push_back({name, span});
+  std::vector<std::string> names = arguments.names;
+  const auto known = [&](const std::string& name) {
+    return std::ranges::find(config.mirrors, name, &Mirror::name) != config.mirrors.end() ||
+           std::ranges::find(config.datasets, name, &Dataset::name) != config.datasets.end();
   };
-  for (const auto& mirror : config.mirrors) add(mirror.name, mirror.retention);
-  for (const auto& dataset : config.datasets) add(dataset.name, dataset.retention);
-  if (!wanted.empty()) {
+  for (const auto& name : names) {
+    if (known(name)) continue;
     throw Error(base::kConfigFileError,
-                fmt::format("there is no mirror or dataset \"{}\"", wanted.front()));
+                fmt::format("there is no mirror or dataset \"{}\"", name));
+  }
+  std::vector<temporal::Retention> retentions;
+  if (arguments.older_than.empty()) {
+    retentions = PlanRetentions(config);
+    std::erase_if(retentions, [&](const temporal::Retention& retention) {
+      return !names.empty() && std::ranges::find(names, retention.journal) == names.end();
+    });
+  } else {
+    for (const auto& mirror : config.mirrors) {
+      if (arguments.names.empty()) names.push_back(mirror.name);
+    }
+    for (const auto& dataset : config.datasets) {
+      if (arguments.names.empty()) names.push_back(dataset.name);
+    }
+    for (const auto& name : names) retentions.push_back({name, arguments.older_than});
   }
   if (retentions.empty()) {
     throw Error(base::kConfigFileError, "there is no retention to prune by")

@@ -45,6 +45,14 @@ std::string ComplaintText(const json& complaint) {
   return text;
 }
 
+std::string TableState(const json& dataset) {
+  if (dataset["dropped"].get<bool>()) return "dropped at the source";
+  if (!dataset["readable"].get<bool>()) return "being copied";
+  const auto resync = dataset.value("resync", json());
+  if (!resync.is_object()) return "readable";
+  return "readable, being read again: " + Text(resync["reason"]);
+}
+
 std::string MirrorText(const json& mirror) {
   std::string text = fmt::format(
       "\nmirror {}: {}\n", Text(mirror["name"]), Text(mirror["state"]));
@@ -67,9 +75,7 @@ std::string MirrorText(const json& mirror) {
   for (const auto& dataset : mirror["datasets"]) {
     table.Add({Text(dataset["name"]), Text(dataset["strategy"]), Text(dataset["keying"]),
                dataset["rows"].is_number() ? Grouped(Number(dataset["rows"])) : "-",
-               dataset["dropped"].get<bool>()    ? "dropped at the source"
-               : dataset["readable"].get<bool>() ? "readable"
-                                                 : "being copied"});
+               TableState(dataset)});
   }
   if (!table.empty()) text += table.ToString(2);
   for (const auto& complaint : mirror["problems"]) text += ComplaintText(complaint);

@@ -1,6 +1,7 @@
-// tidemark verify: do mirror and source hold the same rows at one consistent point? With --versions:
-// do the stored row versions still give the versions that were published?
+// tidemark verify: do mirror and source hold the same rows at one consistent point? With --versions
+// and --history: is what the store keeps what was published (store_check.h)?
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -10,9 +11,9 @@
 #include "base/error.h"
 #include "capture/verify.h"
 #include "cli/command.h"
+#include "cli/store_check.h"
 #include "cli/text_table.h"
 #include "temporal/status.h"
-#include "temporal/version_chain.h"
 
 namespace tidemark::cli {
 
@@ -25,16 +26,11 @@ using nlohmann::json;
 
 struct VerifyOptions {
   std::vector<std::string> tables;
-  int timeout_seconds = 3600;
-  bool versions = false;
+  int timeout_seconds = 24 * 3600;
+  int throttle_ms = 0;
+  int chunk_rows = 50'000;
+  bool resume = false, versions = false, history = false;
 };
-
-/// schema.table as `status` shows it; the first dot parts the two.
-base::QualifiedName NameOf(const std::string& text) {
-  const auto dot = text.find('.');
-  if (dot == std::string::npos) return {"public", text};
-  return {text.substr(0, dot), text.substr(dot + 1)};
-}
 
 std::string Shown(const base::QualifiedName& name) { return name.schema + "." + name.name; }
 
@@ -58,11 +54,38 @@ std::string ResultText(const TableComparison& table) {
   return table.equal ? "equal" : "different";
 }
 
-void PrintText(const std::vector<TableComparison>& tables, const std::string& position) {
-  TextTable text({"TABLE", "SOURCE ROWS", "MIRROR ROWS", "RESULT"});
+/// One line on a terminal that tells how far it is; nothing elsewhere.
+class ProgressLine {
+ public:
+  ProgressLine() : shown_(::isatty(STDERR_FILENO) == 1) {}
+  ~ProgressLine() { Clear(); }
+  void Show(const TableComparison& table) {
+    if (!shown_) return;
+    fmt::print(stderr, "\r\x1b[K{}: {} rows compared{}", Shown(table.name),
+               Grouped(table.source_count), table.equal ? "" : ", differences found");
+    dirty_ = true;
+  }
+  void Clear() {
+    if (dirty_) fmt::print(stderr, "\r\x1b[K");
+    dirty_ = false;
+  }
+
+ private:
+  bool shown_, dirty_ = false;
+};
+
+/// Where a table was compared; all of it at one point unless it was interrupted in its middle.
+std::string PositionText(const TableComparison& table) {
+  if (!table.position.valid()) return "-";
+  if (table.segments < 2) return table.position.ToString();
+  return fmt::format("{} to {}", table.first_position.ToString(), table.position.ToString());
+}
+
+void PrintText(const std::vector<TableComparison>& tables) {
+  TextTable text({"TABLE", "SOURCE ROWS", "MIRROR ROWS", "COMPARED AT", "RESULT"});
   for (const auto& table : tables) {
     text.Add({Shown(table.name), Grouped(table.source_count), Grouped(table.mirror_count),
-              ResultText(table)});
+              PositionText(table), ResultText(table)});
   }
   fmt::print("{}", text.ToString());
   for (const auto& table : tables) {
@@ -70,7 +93,6 @@ void PrintText(const std::vector<TableComparison>& tables, const std::string& po
       fmt::print("{}: {}\n", Shown(table.name), difference.Describe());
     }
   }
-  fmt::print("compared at {}\n", position);
 }
 
 const char* KindName(RowDifference::Kind kind) {
@@ -94,57 +116,35 @@ json TableJson(const TableComparison& table) {
   }
   return {{"table", Shown(table.name)},       {"source_rows", table.source_count},
           {"mirror_rows", table.mirror_count}, {"equal", table.equal},
-          {"not_compared", table.not_compared}, {"differences", differences}};
+          {"not_compared", table.not_compared}, {"differences", differences},
+          {"chunks", table.chunks},             {"segments", table.segments},
+          {"first_position", table.first_position.valid() ? json(table.first_position.ToString())
+                                                          : json()},
+          {"position", table.position.valid() ? json(table.position.ToString()) : json()}};
 }
 
-json ChainJson(const temporal::ChainCheck& check) {
-  json broken;
-  if (!check.breaks.empty()) {
-    const auto& first = check.breaks.front();
-    broken = {{"basis", first.basis}, {"tx", first.tx}, {"what", first.what}};
+capture::Verification VerifyMirror(const Invocation& invocation, const VerifyOptions& options,
+                                   capture::VerifyRequest request) {
+  ProgressLine line;
+  request.chunk_rows = options.chunk_rows;
+  request.pause = std::chrono::milliseconds(options.throttle_ms);
+  request.resume = options.resume;
+  request.deadline = base::Deadline::After(std::chrono::seconds(options.timeout_seconds));
+  request.stop = invocation.stop;
+  request.on_chunk = [&](const TableComparison& table) { line.Show(table); };
+  request.on_table = request.on_chunk;
+  try {
+    return capture::Verify(request);
+  } catch (const Error& error) {
+    if (!invocation.stop.stop_requested()) throw;
+    throw Error(error.state(), "verify was stopped")
+        .Hint("Go on where it stopped with \"tidemark verify --resume\".");
   }
-  return {{"dataset", Shown(check.name)}, {"versions", check.versions}, {"break", broken}};
-}
-
-ExitCode VerifyVersions(const Invocation& invocation, const VerifyOptions& options) {
-  auto store = OpenStoreToRead(invocation.Configure(), invocation.stop);
-  store.SetLimits(std::chrono::seconds(options.timeout_seconds), invocation.stop);
-  store.Execute("SET lc_monetary = 'C'");
-  auto wanted = options.tables;
-  bool whole = true;
-  auto documents = json::array();
-  TextTable text({"DATASET", "VERSIONS", "RESULT"});
-  for (const auto& dataset : temporal::LoadVersionedDatasets(store)) {
-    const auto found = std::find_if(wanted.begin(), wanted.end(), [&](const std::string& name) {
-      return NameOf(name) == dataset.name;
-    });
-    if (found == wanted.end() && !options.tables.empty()) continue;
-    if (found != wanted.end()) wanted.erase(found);
-    const auto check = temporal::CheckChain(store, dataset);
-    whole = whole && check.breaks.empty();
-    documents.push_back(ChainJson(check));
-    text.Add({Shown(check.name), Grouped(check.versions),
-              check.breaks.empty() ? "holds"
-                                   : fmt::format("broken at basis {}, tx {}: {}",
-                                                 check.breaks.front().basis,
-                                                 check.breaks.front().tx,
-                                                 check.breaks.front().what)});
-  }
-  if (!wanted.empty()) {
-    throw Error(base::kUndefinedTable,
-                fmt::format("\"{}\" is no captured dataset outside a mirror", wanted.front()))
-        .Hint("\"tidemark status\" lists the datasets; names are schema.table.");
-  }
-  if (invocation.json) {
-    fmt::print("{}\n", documents.dump());
-  } else {
-    fmt::print("{}", text.empty() ? "no dataset outside a mirror\n" : text.ToString());
-  }
-  return whole ? ExitCode::kDone : ExitCode::kDifference;
 }
 
 ExitCode Verify(const Invocation& invocation, const VerifyOptions& options) {
-  if (options.versions) return VerifyVersions(invocation, options);
+  if (options.versions) return CheckVersions(invocation, options.tables);
+  if (options.history) return CheckHistories(invocation, options.tables);
   const auto config = invocation.Configure();
   if (config.mirrors.empty()) {
     throw Error(base::kConfigFileError, "there is no source to compare with")
@@ -154,6 +154,7 @@ ExitCode Verify(const Invocation& invocation, const VerifyOptions& options) {
   const auto status = json::parse(temporal::LoadStatus(store));
   auto wanted = options.tables;
   bool equal = true;
+  size_t continued = 0;
   auto documents = json::array();
   for (const auto& mirror : config.mirrors) {
     const auto found =
@@ -165,15 +166,15 @@ ExitCode Verify(const Invocation& invocation, const VerifyOptions& options) {
     }
     const auto only = Chosen(*found, wanted);
     if (only.empty() && !options.tables.empty()) continue;
-    const auto verification = capture::Verify(
-        {.source_dsn = *config.FindSource(mirror.source)->dsn(),
-         .store_dsn = StoreDsn(config),
-         .journal = (*found)["id"].get<int>(),
-         .only = only,
-         .deadline = base::Deadline::After(std::chrono::seconds(options.timeout_seconds)),
-         .stop = invocation.stop});
+    const auto verification =
+        VerifyMirror(invocation, options,
+                     {.source_dsn = *config.FindSource(mirror.source)->dsn(),
+                      .store_dsn = StoreDsn(config),
+                      .journal = (*found)["id"].get<int>(),
+                      .only = only});
+    continued += verification.continued;
     equal = equal && verification.Equal();
-    if (!invocation.json) PrintText(verification.tables, verification.position.ToString());
+    if (!invocation.json) PrintText(verification.tables);
     auto tables = json::array();
     for (const auto& table : verification.tables) tables.push_back(TableJson(table));
     documents.push_back({{"mirror", mirror.name},
@@ -187,6 +188,9 @@ ExitCode Verify(const Invocation& invocation, const VerifyOptions& options) {
         .Hint("\"tidemark status\" lists the tables; names are schema.table.");
   }
   if (invocation.json) fmt::print("{}\n", documents.dump());
+  if (options.resume && continued == 0) {
+    fmt::print(stderr, "nothing was left to compare: this is what the newest run has found\n");
+  }
   return equal ? ExitCode::kDone : ExitCode::kDifference;
 }
 
@@ -200,9 +204,24 @@ void AddVerify(Program& program) {
   AddJsonOption(*command, program.invocation);
   const auto options = std::make_shared<VerifyOptions>();
   command->add_option("tables", options->tables, "tables to compare (all)")->type_name("DATASET");
-  command->add_flag("--versions", options->versions,
-                    "recompute the versions of datasets outside mirrors from the stored history");
-  command->add_option("--timeout", options->timeout_seconds, "seconds at most (3600)")
+  auto* resume = command->add_flag("--resume", options->resume,
+                                   "go on where the newest run was interrupted");
+  auto* versions = command->add_flag(
+      "--versions", options->versions,
+      "recompute the versions of datasets outside mirrors from the stored history");
+  command->add_flag("--history", options->history,
+                    "check the periods of all stored row versions; contacts no source")
+      ->excludes(versions)
+      ->excludes(resume);
+  resume->excludes(versions);
+  command->add_option("--throttle", options->throttle_ms,
+                      "milliseconds to pause after each chunk (0)")
+      ->check(CLI::Range(0, 3'600'000))
+      ->type_name("MILLISECONDS");
+  command->add_option("--chunk-rows", options->chunk_rows, "rows compared at a time (50000)")
+      ->check(CLI::Range(1, 100'000'000))
+      ->type_name("ROWS");
+  command->add_option("--timeout", options->timeout_seconds, "seconds at most (86400)")
       ->check(CLI::Range(1, 1'000'000))
       ->type_name("SECONDS");
   command->callback([&program, options] {

@@ -107,6 +107,12 @@ std::vector<std::string> YamlMap::Texts(const std::string& key) {
   return texts;
 }
 
+std::vector<std::string> YamlMap::Keys() const {
+  std::vector<std::string> keys;
+  for (const auto& entry : node_) keys.push_back(entry.first.Scalar());
+  return keys;
+}
+
 void YamlMap::EachEntry(
     const std::string& key,
     const std::function<void(const std::string& name, const YAML::Node&)>& each) {

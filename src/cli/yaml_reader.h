@@ -39,6 +39,8 @@ class YamlMap {
   std::optional<uint32_t> Number(const std::string& key, uint32_t least, uint32_t most);
   /// A list of texts; a single text is a list of one.
   std::vector<std::string> Texts(const std::string& key);
+  /// Every key of the map itself, in order.
+  std::vector<std::string> Keys() const;
   /// Calls `each` for every entry of the map under `key`, in order.
   void EachEntry(const std::string& key,
                  const std::function<void(const std::string& name, const YAML::Node&)>& each);

@@ -50,6 +50,9 @@ void WriteMirrors(MetricsText& text, const std::vector<MirrorMeasures>& mirrors)
   write("tidemark_mirror_slot_retained_bytes", kGauge,
         "Write-ahead log that the replication slot holds back at the source.",
         [](const MirrorMeasures& m) { return m.retained_bytes; });
+  write("tidemark_mirror_slot_safe_bytes", kGauge,
+        "What the source may write before it drops log that the slot needs; none: not limited.",
+        [](const MirrorMeasures& m) { return m.slot_safe_bytes; });
   write("tidemark_mirror_commits_total", kCounter,
         "Commits of the source that have been applied; the first copy is one.",
         [](const MirrorMeasures& m) { return static_cast<double>(m.commits); });

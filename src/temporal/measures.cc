@@ -44,7 +44,7 @@ SELECT j.name, s.name, coalesce(p.state, 'unknown'),
        CASE WHEN r.received_lsn >= p.source_lsn THEN 0
             ELSE greatest(extract(epoch FROM pg_catalog.clock_timestamp() - r.received_time), 0)
        END,
-       p.retained_bytes,
+       p.retained_bytes, p.slot_safe_bytes,
        greatest(extract(epoch FROM pg_catalog.clock_timestamp() - b.system_time), 0),
        coalesce(r.tx_last, 0), coalesce(p.failures, 0)
 FROM tidemark.journal j
@@ -101,9 +101,10 @@ std::vector<MirrorMeasures> LoadMirrors(pg::Connection& store) {
                        .lag_bytes = IfKnown(rows, i, 6),
                        .lag_seconds = IfKnown(rows, i, 7),
                        .retained_bytes = IfKnown(rows, i, 8),
-                       .basis_age_seconds = IfKnown(rows, i, 9),
-                       .commits = rows.int64(i, 10),
-                       .failures = rows.int64(i, 11)});
+                       .slot_safe_bytes = IfKnown(rows, i, 9),
+                       .basis_age_seconds = IfKnown(rows, i, 10),
+                       .commits = rows.int64(i, 11),
+                       .failures = rows.int64(i, 12)});
   }
   return mirrors;
 }

@@ -17,7 +17,8 @@ struct MirrorMeasures {
   std::string name, source, state;
   bool alive = false;      // streams or copies, and has said so within the last half minute
   bool readable = false;   // its first copy is published
-  std::optional<double> heartbeat_age_seconds, lag_bytes, lag_seconds, retained_bytes;
+  std::optional<double> heartbeat_age_seconds, lag_bytes, lag_seconds, retained_bytes,
+      slot_safe_bytes;
   std::optional<double> basis_age_seconds;  // of its newest publish
   int64_t commits = 0;     // the upstream's, applied so far; the first copy is one
   int64_t failures = 0;    // how often following has failed

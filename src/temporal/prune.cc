@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.h"
 #include "base/kill_point.h"
@@ -29,9 +31,13 @@ WHERE d.id = $1 AND p.tx_to > d.tx_retained
 
 constexpr const char* kDatasets = R"sql(
 SELECT d.id, d.schema_name, d.table_name,
-       coalesce(tidemark.journal_tx_at(j.id, pg_catalog.now() - $2::interval), 0)
-FROM tidemark.journal j JOIN tidemark.dataset d ON d.journal = j.id
-WHERE j.name = $1 AND d.tx_first IS NOT NULL
+       coalesce(tidemark.journal_tx_at(j.id, pg_catalog.now() - r.span), 0)
+FROM tidemark.journal j
+JOIN tidemark.dataset d ON d.journal = j.id
+CROSS JOIN LATERAL (
+  SELECT coalesce($3::jsonb ->> (d.schema_name || '.' || d.table_name), nullif($2, ''))::interval
+    AS span) r
+WHERE j.name = $1 AND d.tx_first IS NOT NULL AND r.span IS NOT NULL
 ORDER BY d.id
 )sql";
 
@@ -61,12 +67,14 @@ bool OlderSnapshotsOpen(pg::Connection& store, int dataset) {
   return store.Execute(kOlderSnapshots, {std::to_string(dataset)}).boolean(0, 0);
 }
 
-// False when a reader holds the history for longer than the moment that is waited for.
-bool DropPartitions(pg::Connection& store, const Dataset& dataset, const pg::Result& due) {
+// How many; nullopt when a reader holds the history for longer than the moment that is waited for.
+std::optional<int> DropPartitions(pg::Connection& store, const Dataset& dataset) {
   try {
     pg::Transaction tx(store);
     store.Execute("SET LOCAL lock_timeout = '2s'");
     store.Execute(fmt::format("LOCK TABLE ONLY {} IN ACCESS EXCLUSIVE MODE", dataset.History()));
+    // Another process may have dropped them meanwhile.
+    const auto due = store.Execute(kDue, {std::to_string(dataset.id)});
     for (int i = 0; i < due.rows(); ++i) {
       const auto number = due.str(i, 0);
       store.Execute(fmt::format("DROP TABLE IF EXISTS {0}_p{1}_sealed; DROP TABLE {0}_p{1}",
@@ -76,10 +84,10 @@ bool DropPartitions(pg::Connection& store, const Dataset& dataset, const pg::Res
     }
     base::KillPoint("prune.before_commit");
     std::move(tx).Commit();
-    return true;
+    return due.rows();
   } catch (const Error& error) {
     if (error.state().str() != "55P03") throw;  // lock_not_available
-    return false;
+    return std::nullopt;
   }
 }
 
@@ -91,11 +99,12 @@ Pruned PruneDataset(pg::Connection& store, const Dataset& dataset, const std::st
   base::KillPoint("prune.horizon_moved");
   pg::Bell bell;
   for (;;) {
-    const auto due = store.Execute(kDue, {id});
-    if (due.rows() == 0) break;
-    if (!OlderSnapshotsOpen(store, dataset.id) && DropPartitions(store, dataset, due)) {
-      pruned.partitions = due.rows();
-      break;
+    if (store.Execute(kDue, {id}).rows() == 0) break;
+    if (!OlderSnapshotsOpen(store, dataset.id)) {
+      if (const auto dropped = DropPartitions(store, dataset)) {
+        pruned.partitions = *dropped;
+        break;
+      }
     }
     pruned.waits = deadline.passed();
     if (pruned.waits) break;
@@ -106,13 +115,18 @@ Pruned PruneDataset(pg::Connection& store, const Dataset& dataset, const std::st
   return pruned;
 }
 
+std::string JsonText(const std::map<std::string, std::string>& values) {
+  return nlohmann::json(values).dump();
+}
+
 }  // namespace
 
 std::vector<Pruned> Prune(pg::Connection& store, const std::vector<Retention>& retentions,
                           Deadline deadline, std::stop_token stop) {
   std::vector<Pruned> all;
   for (const auto& retention : retentions) {
-    const auto rows = store.Execute(kDatasets, {retention.journal, retention.span});
+    const auto rows =
+        store.Execute(kDatasets, {retention.journal, retention.span, JsonText(retention.by_table)});
     for (int i = 0; i < rows.rows(); ++i) {
       Dataset dataset;
       dataset.id = static_cast<int>(rows.int64(i, 0));
@@ -155,6 +169,8 @@ int64_t Erase(pg::Connection& store, const base::QualifiedName& table,
   pg::Transaction tx(store);
   const auto erased = store.Execute(
       fmt::format("DELETE FROM {} WHERE {}", dataset.History(), condition), values);
+  // What verify has noted may name keys.
+  store.Execute("DELETE FROM tidemark.verification WHERE dataset = $1", {std::to_string(id)});
   store.Execute(
       "INSERT INTO tidemark.erasure (dataset, key_columns, versions) VALUES ($1, $2::text[], $3)",
       {std::to_string(id), TextArray(dataset.key_columns), std::to_string(erased.affected())});

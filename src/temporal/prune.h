@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -21,7 +22,8 @@ namespace tidemark::temporal {
 /// How far back the datasets of a journal stay readable.
 struct Retention {
   std::string journal;  // a mirror's or a dataset's declared name
-  std::string span;     // an interval: 90d
+  std::string span;     // an interval: 90d; empty: for ever
+  std::map<std::string, std::string> by_table = {};  // schema.table: its own span
 };
 
 struct Pruned {
@@ -31,8 +33,8 @@ struct Pruned {
   std::string horizon;     // the oldest readable instant now; empty when nothing was ever pruned
 };
 
-/// Prunes every dataset of the journals. Waits for older snapshots and for locks until the deadline.
-/// Throws 42704 for a journal that does not exist.
+/// Prunes the datasets of the journals; of a journal that has captured nothing yet there are none. Waits
+/// for older snapshots and for locks until the deadline.
 std::vector<Pruned> Prune(pg::Connection& store, const std::vector<Retention>& retentions,
                           base::Deadline deadline, std::stop_token stop);
 

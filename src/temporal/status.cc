@@ -64,10 +64,18 @@ constexpr const char* kLoadStatus = R"(
                  'rows', v.live_rows,
                  'version', pg_catalog.encode(v.hash, 'hex'),
                  'readable', d.relid IS NOT NULL,
-                 'dropped', d.tx_dropped IS NOT NULL)
+                 'dropped', d.tx_dropped IS NOT NULL,
+                 'resync', a.resync)
                ORDER BY d.schema_name, d.table_name) AS datasets
         FROM tidemark.dataset AS d
         LEFT JOIN tidemark.version AS v ON v.dataset = d.id
+        LEFT JOIN LATERAL (
+          -- While it is read whole again it stands still.
+          SELECT pg_catalog.jsonb_build_object(
+                   'reason', y.reason, 'requested_at', y.requested_at, 'sqlstate', y.sqlstate,
+                   'error', y.error) AS resync
+          FROM tidemark.resync AS y WHERE y.dataset = d.id AND y.ended_at IS NULL
+          ORDER BY y.id DESC LIMIT 1) AS a ON true
         WHERE d.journal = j.id) AS d ON true
       WHERE j.publication IS NOT NULL), '[]'),
     'datasets', coalesce((

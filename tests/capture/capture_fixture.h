@@ -1,5 +1,5 @@
-// Captures between two databases of the shared throwaway cluster: a source with tables, a store, and
-// declared datasets between them.
+// Captures between a database of the shared source cluster, with tables, and a store in the shared
+// throwaway cluster, with declared datasets between them.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -15,6 +15,7 @@
 #include "temporal/store.h"
 #include "temporal/version_chain.h"
 #include "tests/cluster.h"
+#include "tests/history_holds.h"
 
 namespace tidemark::tests {
 
@@ -25,13 +26,15 @@ class CaptureFixture : public ::testing::Test {
   void SetUp() override {
     static int number = 0;
     const auto suffix = std::to_string(++number);
-    auto& cluster = Cluster::Shared();
-    source_dsn_ = cluster.CreateDatabase("captured" + suffix);
-    store_dsn_ = cluster.CreateDatabase("kept" + suffix);
-    source_.emplace(cluster.Connect("captured" + suffix));
+    auto& sources = Cluster::SharedSource();
+    source_dsn_ = sources.CreateDatabase("captured" + suffix);
+    store_dsn_ = Cluster::Shared().CreateDatabase("kept" + suffix);
+    source_.emplace(sources.Connect("captured" + suffix));
     store_.emplace(temporal::OpenStore(store_dsn_, base::Deadline::After(30s)));
     temporal::Migrate(*store_);
   }
+
+  void TearDown() override { ExpectHistoryHolds(*store_); }
 
   /// public.<relation> of the source, kept under the same name.
   capture::PlannedDataset Snapshot(const std::string& relation,

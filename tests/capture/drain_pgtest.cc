@@ -28,6 +28,7 @@ class Drain : public CaptureFixture {
     for (const auto& slot : slots_) {
       source::DropSlot(*source_, slot, base::Deadline::After(20s));
     }
+    CaptureFixture::TearDown();
   }
 
   /// Slots are of the whole cluster, so each test has its own.

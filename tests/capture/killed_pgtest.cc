@@ -76,7 +76,10 @@ class KilledDrain : public KilledCapture {
     slot_ = "killed_" + source_->Value("SELECT current_database()");
     members_ = {"a", "@b/" + slot_, "log:id"};
   }
-  void TearDown() override { source::DropSlot(*source_, slot_, Deadline::After(20s)); }
+  void TearDown() override {
+    source::DropSlot(*source_, slot_, Deadline::After(20s));
+    KilledCapture::TearDown();
+  }
 
   std::string slot_;
 };

@@ -24,7 +24,10 @@ class Occurrences : public CaptureFixture {
         "CREATE TABLE a (id int PRIMARY KEY, n int); INSERT INTO a VALUES (0, 0);"
         "CREATE TABLE b (id int PRIMARY KEY, n int); INSERT INTO b VALUES (0, 0)");
   }
-  void TearDown() override { Stop(); }
+  void TearDown() override {
+    Stop();
+    CaptureFixture::TearDown();
+  }
 
   /// A capturing process's loop, as a thread.
   void Start(std::vector<capture::CadencedDataset> datasets) {

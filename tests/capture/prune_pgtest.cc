@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+
+#include "capture/retention_job.h"
 #include "temporal/prune.h"
 #include "temporal/store.h"
 #include "tests/mirror_fixture.h"
@@ -107,6 +110,53 @@ TEST_F(PruneTest, ErasureByAnythingButTheKeyIsRefused) {
     }
   }
   EXPECT_THROW(temporal::Erase(*pruning_, {"public", "none"}, {{"id", "1"}}), base::Error);
+}
+
+TEST_F(PruneTest, DeclaredRetentionIsKeptOnceAnHourByTheClock) {
+  std::atomic<int64_t> now{0};
+  const capture::RetentionOptions options{
+      .store_dsn = options_.store_dsn,
+      .retentions = {{options_.name, "0s"}},
+      .now = [&] { return base::Timestamp(now); },
+      .look_every = 10ms};
+  std::jthread job([&](std::stop_token stop) { capture::KeepRetention(options, stop); });
+  const auto await = [&](const std::string& partitions) {
+    const auto deadline = base::Deadline::After(30s);
+    while (!deadline.passed() && Partitions() != partitions) std::this_thread::sleep_for(10ms);
+    EXPECT_EQ(Partitions(), partitions);
+  };
+  const auto before = Partitions();
+  ASSERT_GT(std::stoi(before), 1);
+  now = std::chrono::microseconds(59s).count();
+  std::this_thread::sleep_for(200ms);
+  EXPECT_EQ(Partitions(), before);
+  now = std::chrono::microseconds(60s).count();
+  await("1");
+  // What fills up afterwards stays until an hour has passed.
+  Start();
+  for (int round = 1; round <= 4; ++round) {
+    source_->Execute("UPDATE t SET n = n + 1");
+    CatchUp();
+  }
+  Stop();
+  const auto filled = Partitions();
+  ASSERT_GT(std::stoi(filled), 1);
+  now = std::chrono::microseconds(60s + 59min).count();
+  std::this_thread::sleep_for(200ms);
+  EXPECT_EQ(Partitions(), filled);
+  now = std::chrono::microseconds(60s + 61min).count();
+  await("1");
+}
+
+TEST_F(PruneTest, TableMayHaveARetentionOfItsOwn) {
+  const int before = std::stoi(Partitions());
+  const auto prune = [&](const std::string& span, std::map<std::string, std::string> by_table) {
+    return temporal::Prune(*pruning_, {{options_.name, span, std::move(by_table)}},
+                           base::Deadline::After(20s), {});
+  };
+  EXPECT_EQ(prune("0s", {{"public.t", "1d"}}).at(0).partitions, 0);
+  EXPECT_TRUE(prune("", {{"public.other", "0s"}}).empty());
+  EXPECT_EQ(prune("", {{"public.t", "0s"}}).at(0).partitions, before - 1);
 }
 
 }  // namespace
