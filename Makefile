@@ -6,7 +6,7 @@ JOBS ?= $(shell awk -v cores=$$(nproc) '/MemAvailable/ { n = int($$2 / 1500000);
           print (n < 1 ? 1 : n < cores ? n : cores) }' /proc/meminfo)
 FUZZ_SECONDS ?= 60
 
-.PHONY: build setup configure test test-clients pg-regress demo bench fuzz clean
+.PHONY: build setup configure versions test test-clients pg-regress demo bench fuzz clean
 
 build: configure
 	cmake --build --preset $(PRESET) --parallel $(JOBS)
@@ -17,20 +17,26 @@ setup:
 configure: setup
 	@cmake --preset $(PRESET) > /dev/null
 
-test: build
+# Servers of the other versions that sources may have; the tests that use them are found by CMake.
+versions:
+	@tools/setup --tests
+	@tools/postgres-versions
+
+test: versions
+	@$(MAKE) --no-print-directory build
 	ctest --preset $(PRESET) --parallel $$(nproc)
 
-# Real drivers through the gateway; what they need comes from the registries. CLIENTS="python node"
-# runs some of them.
+# Real drivers through the gateway, and files of an object store; what they need comes from the
+# registries. CLIENTS="python node" runs some of the drivers.
 test-clients: build
 	@BINARY=build/$(PRESET)/tidemark tests/clients/run $(CLIENTS)
+	@BINARY=$(CURDIR)/build/$(PRESET)/tidemark tests/objects/run
 
 # PostgreSQL's own suites through the gateway and directly; fetches their source.
 pg-regress: build
 	@BINARY=build/$(PRESET)/tidemark tools/pg-regress
 	@BINARY=build/$(PRESET)/tidemark tools/pg-regress --contrib
 
-	@BINARY=$(CURDIR)/build/$(PRESET)/tidemark tests/objects/run
 demo: build
 	@BINARY=build/$(PRESET)/tidemark KEEP=$(KEEP) tools/demo
 

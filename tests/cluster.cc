@@ -34,6 +34,11 @@ fs::path ServerBinaries() {
   return best;
 }
 
+fs::path SourceBinaries() {
+  const char* chosen = std::getenv("TIDEMARK_SOURCE_BINDIR");
+  return chosen != nullptr ? fs::path(chosen) : ServerBinaries();
+}
+
 std::vector<std::string> AsServerUser(std::vector<std::string> command) {
   if (::geteuid() == 0) {
     command.insert(command.begin(), {"runuser", "-u", "postgres", "--"});
@@ -170,6 +175,12 @@ std::string Cluster::CreateDatabase(const std::string& name) {
 
 Cluster& Cluster::Shared() {
   static Cluster cluster;
+  return cluster;
+}
+
+Cluster& Cluster::SharedSource() {
+  if (std::getenv("TIDEMARK_SOURCE_BINDIR") == nullptr) return Shared();
+  static Cluster cluster({}, false, SourceBinaries());
   return cluster;
 }
 

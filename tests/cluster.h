@@ -15,6 +15,10 @@ namespace tidemark::tests {
 /// fit (15 or newer), or pg_config --bindir.
 std::filesystem::path ServerBinaries();
 
+/// The binaries of sources, where source and store are two clusters: TIDEMARK_SOURCE_BINDIR, or those
+/// of the store.
+std::filesystem::path SourceBinaries();
+
 class Cluster {
  public:
   /// `settings` are `name = value` lines for postgresql.conf; `port = N` is the port of its sockets. Logical decoding is on by default
@@ -40,6 +44,8 @@ class Cluster {
 
   /// One cluster for a whole test program, started at first use: wal_level logical, fsync off.
   static Cluster& Shared();
+  /// The one for sources: the same, unless TIDEMARK_SOURCE_BINDIR asks for servers of its own.
+  static Cluster& SharedSource();
 
  private:
   std::filesystem::path binaries_, directory_;

@@ -1,4 +1,5 @@
-// A mirror between two databases of the shared throwaway cluster, run on a thread of the test.
+// A mirror between a database of the shared source cluster and one of the shared store's (by
+// default one throwaway cluster), run on a thread of the test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,6 +11,7 @@
 #include "capture/mirror_job.h"
 #include "source/postgres/slot.h"
 #include "tests/cluster.h"
+#include "tests/history_holds.h"
 
 namespace tidemark::tests {
 
@@ -21,14 +23,16 @@ class MirrorFixture : public ::testing::Test {
     static int number = 0;
     const auto suffix = std::to_string(++number);
     auto& cluster = Cluster::Shared();
+    auto& sources = Cluster::SharedSource();
     options_.name = "m" + suffix;
-    options_.source_dsn = cluster.CreateDatabase("source" + suffix);
+    options_.source_dsn = sources.CreateDatabase("source" + suffix);
     options_.store_dsn = cluster.CreateDatabase("store" + suffix);
-    source_.emplace(cluster.Connect("source" + suffix));
+    source_.emplace(sources.Connect("source" + suffix));
     store_.emplace(cluster.Connect("store" + suffix));
   }
   void TearDown() override {
     Stop();
+    if (store_) ExpectHistoryHolds(*store_);
     source::DropSlot(*source_, capture::SlotNameFor(options_.name), base::Deadline::After(20s));
   }
   void Start() {
@@ -45,8 +49,14 @@ class MirrorFixture : public ::testing::Test {
     thread_.request_stop();
     if (thread_.joinable()) thread_.join();
   }
+  // Log that nobody waits for, as of the pruning that a SELECT does, would stay unflushed, and so
+  // unsent, for long on a source of its own.
+  void FlushSource() {
+    source_->Execute("BEGIN; SET LOCAL synchronous_commit = on; SELECT txid_current(); COMMIT");
+  }
   // Waits until everything the source has committed so far is published.
   std::string CatchUp() {
+    FlushSource();
     const auto lsn = source_->Value("SELECT pg_current_wal_insert_lsn()");
     const auto deadline = base::Deadline::After(30s);
     while (!deadline.passed()) {
