@@ -114,7 +114,8 @@ void CheckPublication(pg::Connection& source, const PreflightOptions& options,
 
 namespace {
 
-// Columns: oid, published column or NULL for all, row filter. Rows of a table stand together.
+// Columns: oid, published column or NULL for all, row filter. Rows of a table stand together. A table that
+// belongs to an extension is the store's own, too, once the extension is there.
 constexpr const char* kPublished15 = R"sql(
 SELECT c.oid, a.attname, p.rowfilter
 FROM pg_catalog.pg_publication_tables p
@@ -122,6 +123,9 @@ JOIN pg_catalog.pg_namespace n ON n.nspname = p.schemaname
 JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = p.tablename
 LEFT JOIN LATERAL pg_catalog.unnest(p.attnames) AS a(attname) ON true
 WHERE p.pubname = $1
+  AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d
+                  WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = c.oid
+                    AND d.deptype = 'e')
 ORDER BY n.nspname, c.relname
 )sql";
 
@@ -131,6 +135,9 @@ FROM pg_catalog.pg_publication_tables p
 JOIN pg_catalog.pg_namespace n ON n.nspname = p.schemaname
 JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = p.tablename
 WHERE p.pubname = $1
+  AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d
+                  WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = c.oid
+                    AND d.deptype = 'e')
 ORDER BY n.nspname, c.relname
 )sql";
 
@@ -228,7 +235,14 @@ WHERE (c.relkind IN ('f', 'v', 'm', 'S') OR c.relkind IN ('r', 'p') AND c.relper
   AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d
                   WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = c.oid
                     AND d.deptype = 'e')
-ORDER BY n.nspname, c.relname
+UNION ALL
+SELECT 'e', n.nspname, c.relname
+FROM pg_catalog.pg_class c
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = c.oid
+                           AND d.deptype = 'e'
+WHERE c.relkind IN ('r', 'p')
+ORDER BY 2, 3
 )sql";
 
 std::string SomeNames(const std::vector<std::string>& names) {
@@ -263,6 +277,7 @@ void ListUnmirrored(pg::Connection& source, const PreflightOptions&, PreflightRe
                                base::kWrongObjectType});
   }
   const std::pair<char, const char*> others[] = {{'t', "temporary relations"},
+                                                 {'e', "tables that belong to extensions"},
                                                  {'v', "views"},
                                                  {'m', "materialized views"},
                                                  {'S', "sequences"}};

@@ -34,6 +34,9 @@ LEFT JOIN LATERAL (
   JOIN pg_catalog.pg_enum l ON l.enumtypid IN (t.oid, t.typelem)
   WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS e ON true
 WHERE p.pubname = $1
+  AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d
+                  WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = c.oid
+                    AND d.deptype = 'e')
 ORDER BY c.oid, e.oid
 )sql";
 
