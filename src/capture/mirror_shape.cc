@@ -121,6 +121,8 @@ void MirrorStream::FollowColumns(Table& table, const pgoutput::Relation& announc
   }
   applier_.Forget(changed);
   table.Keep(std::move(changed), std::move(types));
+  table.not_null.reset();  // a new column may refuse them
+  reshaped_ = true;
   spdlog::info("the columns or the key of {} have changed at the source: followed",
                table.dataset->name.Display());
   base::KillPoint("shape.followed");

@@ -309,7 +309,9 @@ void MirrorStream::OnCommit(const pgoutput::Commit& commit) {
     if (BatchFull()) StoreDrained();
     return;
   }
-  if (BatchFull() || applied_ > 0 || commit.end_lsn <= limits_.one_by_one_until) PublishPending();
+  if (BatchFull() || applied_ > 0 || reshaped_ || commit.end_lsn <= limits_.one_by_one_until) {
+    PublishPending();
+  }
 }
 
 // Changes of a table that is being read whole wait until it has been.
@@ -464,6 +466,7 @@ void MirrorStream::PublishPending() {
   temporal::Publish(std::move(tx), *lease_, basis);
   commits_.clear();
   applied_ = 0;
+  reshaped_ = false;
   stored_ = end;
   received_ = std::max(received_, end);
   received_time_ = last_source_time_;

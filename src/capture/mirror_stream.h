@@ -186,6 +186,8 @@ class MirrorStream {
   bool draining_ = false;                // the transaction is the caller's
   std::set<int> drained_;                // the datasets that a drain has changed
   size_t changes_ = 0, bytes_ = 0;  // gathered and not yet applied
+  // A table's columns changed: readers wait for its locks, so that they are given back at once.
+  bool reshaped_ = false;
   size_t applied_ = 0;              // changes applied in parts and not yet published
   base::Timestamp extracted_from_;
 

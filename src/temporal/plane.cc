@@ -253,7 +253,7 @@ void CreateAsOf(pg::Connection& store, const Dataset& dataset, const Names& n) {
   // snapshot must be noticed, since the plan may be younger than the snapshot; `check` is evaluated
   // once, and only beside the current rows: no row of history can have been closed by such a tx.
   constexpr const char* kAsOfTx = R"sql(
-CREATE FUNCTION tidemark.{function}({type}, bigint) RETURNS SETOF {type}
+CREATE OR REPLACE FUNCTION tidemark.{function}({type}, bigint) RETURNS SETOF {type}
 LANGUAGE sql STABLE PARALLEL SAFE AS $tidemark$
   SELECT {columns} FROM {current} WHERE _from <= {x}{check}
   UNION ALL
@@ -276,7 +276,7 @@ $tidemark$
   define("as_of_tx_once", "(SELECT " + visible + ")", "");
 
   constexpr const char* kAsOf = R"sql(
-CREATE FUNCTION tidemark.{function}({type}, {instant}) RETURNS SETOF {type}
+CREATE OR REPLACE FUNCTION tidemark.{function}({type}, {instant}) RETURNS SETOF {type}
 LANGUAGE sql STABLE PARALLEL SAFE AS $tidemark$
   SELECT * FROM tidemark.{through}(NULL::{type}, tidemark.{tx_at}({relation}, $2))
 $tidemark$
@@ -340,7 +340,7 @@ void CreateDiff(pg::Connection& store, const Dataset& dataset, const Names& n) {
   }
   store.Execute(fmt::format(
       R"sql(
-CREATE FUNCTION tidemark.diff_tx({type}, a bigint, b bigint)
+CREATE OR REPLACE FUNCTION tidemark.diff_tx({type}, a bigint, b bigint)
 RETURNS TABLE (op text, old_row {type}, new_row {type})
 LANGUAGE sql STABLE AS $tidemark$
   WITH o AS (
@@ -361,7 +361,7 @@ $tidemark$
                         std::string_view tx_at) {
     store.Execute(fmt::format(
         R"sql(
-CREATE FUNCTION tidemark.{function}({type}, a {instant}, b {instant})
+CREATE OR REPLACE FUNCTION tidemark.{function}({type}, a {instant}, b {instant})
 RETURNS TABLE (op text, old_row {type}, new_row {type})
 LANGUAGE sql STABLE AS $tidemark$
   SELECT * FROM tidemark.diff_tx(NULL::{type},
@@ -392,20 +392,21 @@ std::string VersionColumns(const Dataset& dataset) {
 
 }  // namespace
 
+// The other functions stay: whoever is about to call one has looked it up by its OID.
 void DropReading(pg::Connection& store, const Dataset& dataset) {
+  const auto view = base::QualifiedName{dataset.ViewSchema(), dataset.name.name}.Quoted();
   const auto functions = store.Execute(
       R"sql(
 SELECT p.oid::regprocedure
 FROM pg_catalog.pg_proc p
-JOIN pg_catalog.pg_class c ON c.reltype = p.proargtypes[0]
-WHERE p.pronamespace = 'tidemark'::regnamespace AND c.oid = $1::regclass
+JOIN pg_catalog.pg_class c ON c.reltype = p.prorettype
+WHERE p.pronamespace = 'tidemark'::regnamespace AND c.oid = to_regclass($1)
 )sql",
-      {dataset.name.Quoted()});
+      {view});
   for (int i = 0; i < functions.rows(); ++i) {
     store.Execute("DROP FUNCTION " + functions.str(i, 0));
   }
-  store.Execute("DROP VIEW IF EXISTS " +
-                base::QualifiedName{dataset.ViewSchema(), dataset.name.name}.Quoted());
+  store.Execute("DROP VIEW IF EXISTS " + view);
 }
 
 namespace {

@@ -85,6 +85,8 @@ ORDER BY t.tx
   for (int i = 0; i < rows.rows(); ++i) {
     const Lsn end = Lsn::Parse(rows.text(i, 0));
     if (i == 0) first_ = end;
+    // Columns that changed without a row: no commit of the source.
+    if (i > 0 && rows.int64(i, 2) == 0) continue;
     const Tx tx{rows.int64(i, 1),   static_cast<uint32_t>(rows.int64(i, 2)),
                 rows.str(i, 3),     rows.str(i, 4),
                 rows.boolean(i, 5), rows.optional(i, 6)};
@@ -283,9 +285,10 @@ bool Comparison::CompareHistory() {
               "system_time) AS bad FROM tidemark.basis_journal) b WHERE bad");
   expect_none(
       "source times that go back, or positions that do not grow",
-      "SELECT FROM (SELECT source_time < lag(source_time) OVER w OR end_lsn <= lag(end_lsn) "
-      "OVER w AS bad FROM tidemark.tx WINDOW w AS (PARTITION BY journal ORDER BY tx)) t "
-      "WHERE bad");
+      // One without a commit stands where the commit before it does.
+      "SELECT FROM (SELECT source_time < lag(source_time) OVER w OR end_lsn < lag(end_lsn) OVER w "
+      "OR end_lsn = lag(end_lsn) OVER w AND coalesce(xid::text::bigint, 0) <> 0 AS bad "
+      "FROM tidemark.tx WINDOW w AS (PARTITION BY journal ORDER BY tx)) t WHERE bad");
   expect_none("datasets whose count of rows is not the number of their rows", [] {
     std::string sql;
     for (const auto& table : PublishedTables()) {

@@ -40,6 +40,7 @@ class ScriptWriter {
   void AddCaught(Script& script);
   void AddTruncate(Script& script);
   void AddEmpty(Script& script);
+  void AddShape(Script& script);
 
   std::mt19937_64 random_;
   int session_;
