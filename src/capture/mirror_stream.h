@@ -137,6 +137,7 @@ class MirrorStream {
   Tables::iterator Rekey(Tables::iterator at, wire::pgoutput::RelationOid oid);
   Tables::iterator AdoptNewTable(const SourceView& view, const source::TableState& state);
   void StartSync(wire::pgoutput::RelationOid oid, Table& table, const std::string& reason);
+  bool MayRead() const;
   void MindFailedSyncs();
   void NoteFailedSync(Tables::iterator at, const base::Error& error);
   bool TryReplace(Table& table);
@@ -185,9 +186,9 @@ class MirrorStream {
   std::optional<pg::Transaction> open_;
   bool draining_ = false;                // the transaction is the caller's
   std::set<int> drained_;                // the datasets that a drain has changed
-  size_t changes_ = 0, bytes_ = 0;  // gathered and not yet applied
   // A table's columns changed: readers wait for its locks, so that they are given back at once.
   bool reshaped_ = false;
+  size_t changes_ = 0, bytes_ = 0;  // gathered and not yet applied
   size_t applied_ = 0;              // changes applied in parts and not yet published
   base::Timestamp extracted_from_;
 

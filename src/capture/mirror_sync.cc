@@ -27,6 +27,8 @@ namespace {
 constexpr std::chrono::seconds kConnectMax{30};
 constexpr std::chrono::seconds kLookMax{60};
 constexpr std::chrono::seconds kAgainSoon{1}, kAgainAfter{10};
+// Tables that are read at the same time: each has a walsender and a slot of the source's few.
+constexpr std::ptrdiff_t kSyncsMost = 3;
 // A table's state while it is not published. Compared with any that comes later it asks for a reading.
 constexpr const char* kNotPublished = "not published";
 
@@ -194,16 +196,28 @@ MirrorStream::Tables::iterator MirrorStream::AdoptNewTable(const SourceView& vie
 }
 
 void MirrorStream::StartSync(pgoutput::RelationOid oid, Table& table, const std::string& reason) {
-  std::optional<Dataset> known;
-  if (table.dataset) {
-    known = *table.dataset;
-    Side().Execute("SELECT tidemark.request_resync($1, $2)", {std::to_string(known->id), reason});
-    spdlog::info("{} is being read whole again: {}", known->name.Display(), reason);
+  if (table.dataset && !reason.empty()) {
+    Side().Execute("SELECT tidemark.request_resync($1, $2)",
+                   {std::to_string(table.dataset->id), reason});
+    spdlog::info("{} is being read whole again: {}", table.dataset->name.Display(), reason);
   }
   if (!table.waiting) table.waiting = std::make_unique<Spool>();
+  if (!MayRead()) {
+    table.again = Deadline::After({});  // as soon as another has been read
+    return;
+  }
   table.sync = std::make_unique<TableSync>(
       Side(), TableSync::Request{
-                  .options = options_, .journal = journal_->id, .table = oid, .known = known});
+                  .options = options_,
+                  .journal = journal_->id,
+                  .table = oid,
+                  .known = table.dataset ? std::optional(*table.dataset) : std::nullopt});
+}
+
+bool MirrorStream::MayRead() const {
+  return std::ranges::count_if(tables_, [](const auto& each) {
+           return each.second->sync != nullptr && !each.second->sync->ended();
+         }) < kSyncsMost;
 }
 
 // A reading that failed begins again later; what waits for it goes on waiting. A new table is left out
@@ -212,7 +226,9 @@ void MirrorStream::MindFailedSyncs() {
   for (auto it = tables_.begin(); it != tables_.end();) {
     const auto here = it++;
     Table& table = *here->second;
-    if (table.waiting && !table.sync && table.again.passed()) StartSync(here->first, table, "");
+    if (table.waiting && !table.sync && table.again.passed() && MayRead()) {
+      StartSync(here->first, table, "");
+    }
     const auto failure = table.sync ? table.sync->failure() : nullptr;
     if (failure == nullptr) continue;
     try {

@@ -316,6 +316,33 @@ TEST_F(SourceChanges, NewTablesAreCopiedWithRowsOfOlderTransactions) {
   }
 }
 
+TEST_F(SourceChanges, ManyTablesAreReadAgainAFewAtATime) {
+  for (int i = 1; i <= 20; ++i) {
+    source_->Execute("CREATE TABLE many" + std::to_string(i) +
+                     " AS SELECT g AS id FROM generate_series(1, 200) g; ALTER TABLE many" +
+                     std::to_string(i) + " ADD PRIMARY KEY (id)");
+  }
+  ExpectSoon("SELECT count(*) FROM many20");
+  CatchUp();
+  Stop();
+  source::DropSlot(*source_, capture::SlotNameFor(options_.name), base::Deadline::After(20s));
+  source_->Execute("DELETE FROM many20 WHERE id > 100");
+  Start();
+  const auto deadline = base::Deadline::After(60s);
+  int most = 0;
+  while (store_->Value("SELECT count(*) FROM tidemark.resync WHERE ended_at IS NOT NULL") != "22") {
+    ASSERT_FALSE(deadline.passed()) << Problems();
+    most = std::max(most, std::stoi(source_->Value("SELECT count(*) FROM pg_replication_slots "
+                                                   "WHERE temporary AND database = "
+                                                   "current_database()")));
+    std::this_thread::sleep_for(10ms);
+  }
+  EXPECT_GT(most, 0);
+  EXPECT_LE(most, 3);
+  ExpectSoon("SELECT count(*) FROM many20");
+  ExpectSoon("SELECT * FROM t ORDER BY id");
+}
+
 TEST_F(SourceChanges, TableDroppedAndMadeAgainIsItsNewIncarnation) {
   source_->Execute("DROP TABLE t; CREATE TABLE t (id int PRIMARY KEY, y text, fresh int); "
                    "INSERT INTO t SELECT i, 'new', i FROM generate_series(50, 60) i");

@@ -79,7 +79,7 @@ class ChangedSource : public ::testing::Test {
     return names;
   }
   void ExpectEqualSoon() {
-    const auto deadline = Deadline::After(90s);
+    const auto deadline = Deadline::After(240s);
     for (const auto& table : Tables()) {
       const auto wanted = StateOf(*source_, table);
       while (StateOf(*store_, table) != wanted && !deadline.passed()) {
