@@ -70,7 +70,13 @@ void MirrorStream::FollowShape(Table& table, const pgoutput::Relation& relation)
   for (const auto& column : relation.columns) {
     message.push_back({std::string(column.name), column.type});
   }
-  FollowColumns(table, relation, MatchColumns(message, known, present), catalog);
+  std::vector<int> numbers;
+  try {
+    numbers = MatchColumns(message, known, present);
+  } catch (const Error& error) {  // some came and went before anybody looked
+    BeginAgainFor(table, error.message());
+  }
+  FollowColumns(table, relation, numbers, catalog);
 }
 
 // To the columns and the key as announced; `numbers` are the columns' at the source.

@@ -139,6 +139,21 @@ TEST_F(SourceChanges, ColumnsAreFollowedThoughNoRowChanges) {
   EXPECT_EQ(Syncs(), "0");
 }
 
+TEST_F(SourceChanges, ColumnsThatComeAndGoBeforeAnybodyLooks) {
+  Stop();
+  source_->Execute("ALTER TABLE t ADD e int DEFAULT 1");
+  source_->Execute("UPDATE t SET x = 1 WHERE id = 1");
+  source_->Execute("ALTER TABLE t DROP e");
+  source_->Execute("UPDATE t SET x = 2 WHERE id = 2");
+  source_->Execute("ALTER TABLE t ADD e int DEFAULT 3");
+  source_->Execute("UPDATE t SET x = 3, e = 4 WHERE id = 3");
+  Start();
+  ExpectSoon("SELECT * FROM t ORDER BY id");
+  source_->Execute("UPDATE t SET e = 5 WHERE id = 5");
+  ExpectSoon("SELECT * FROM t ORDER BY id");
+  EXPECT_EQ(AsOf(before_, "count(*), sum(x)"), "100|5050\n");
+}
+
 TEST_F(SourceChanges, NamesOfColumnsAreSwappedAndHistoryFollows) {
   source_->Execute("ALTER TABLE t ADD z int; UPDATE t SET z = -id");
   CatchUp();
