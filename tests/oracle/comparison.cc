@@ -17,6 +17,7 @@ using base::Lsn;
 
 namespace {
 
+constexpr int kTriesMost = 5;  // of a statement that meets changes of columns
 constexpr size_t kAllTablesEvery = 20;
 constexpr std::chrono::milliseconds kPollInterval{20};
 
@@ -127,7 +128,15 @@ bool Comparison::CompareAt(const std::vector<std::string>& tables, const std::st
     sql += (sql.empty() ? "" : "\nUNION ALL ") + DigestSql(*FindPublished(name), from(name));
   }
   try {
-    const auto digests = Digests(*store_, sql);
+    const auto digests = [&] {
+      for (int tried = 1;; ++tried) {
+        try {
+          return Digests(*store_, sql);
+        } catch (const base::Error& error) {
+          if (!MetChangeOfColumns(error) || tried == kTriesMost) throw;
+        }
+      }
+    }();
     for (const auto& name : tables) {
       if (digests.at(name) == model_.DigestOf(name)) continue;
       Explain(name, from(name));

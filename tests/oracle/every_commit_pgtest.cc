@@ -50,7 +50,8 @@ void ExpectEveryCommit(const std::string& name, int transactions, int sessions,
   Witness witness(source_dsn, name + "_witness");
   source.Execute(SchemaSql());
 
-  Workload workload({.dsn = source_dsn, .seed = Seed(), .sessions = sessions});
+  Workload workload(
+      {.dsn = source_dsn, .seed = Seed(), .sessions = sessions, .shapes = true});
   SumReaders readers(store_dsn, 3, Seed());
   // Small history partitions: they are closed and sealed all the time.
   MirrorThread mirror({.name = name,

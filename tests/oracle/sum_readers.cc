@@ -17,7 +17,6 @@ namespace {
 
 constexpr size_t kComplaintsMost = 20;
 constexpr std::chrono::milliseconds kRetryInterval{30};
-constexpr base::SqlState kInvalidFunctionDefinition("42P13");
 
 std::string SumSql(const std::string& a, const std::string& b) {
   return fmt::format("SELECT (SELECT sum(balance) FROM {}) + (SELECT sum(balance) FROM {})", a, b);
@@ -68,9 +67,7 @@ void SumReaders::Run(uint64_t seed, const std::stop_token& stop) {
         continue;
       }
     } catch (const Error& error) {
-      // Columns changed between the statement's look-up of a function and its locks: asked again.
-      const bool met_change =
-          error.state() == kInvalidFunctionDefinition || error.state() == base::kUndefinedColumn;
+      const bool met_change = MetChangeOfColumns(error);  // asked again
       if (!error.IsConnectionLoss() && !met_change) problem = error.Full();
       if (!met_change) store.reset();
     } catch (const std::exception& error) {

@@ -101,6 +101,11 @@ CREATE PUBLICATION {} FOR TABLE {};
                      kPublication, published);
 }
 
+bool MetChangeOfColumns(const base::Error& error) {
+  constexpr base::SqlState kInvalidFunctionDefinition("42P13");
+  return error.state() == kInvalidFunctionDefinition || error.state() == base::kUndefinedColumn;
+}
+
 std::string RowTextSql(const TableShape& table, std::string_view alias) {
   std::string text = "concat(";
   for (size_t i = 0; i < table.columns.size(); ++i) {

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
+
 namespace tidemark::oracle {
 
 /// The publication of the workload's tables; `unpublished` is not in it.
@@ -29,6 +31,10 @@ const TableShape* FindPublished(std::string_view name);
 
 /// Creates all tables, fills some of them and creates the publication.
 std::string SchemaSql();
+
+/// Whether a statement met the very moment in which a table's columns changed: it answers when it is asked
+/// again (docs/reference/limits.md).
+bool MetChangeOfColumns(const base::Error& error);
 
 /// The sum of all balances of account_a and account_b, which no transaction changes.
 inline constexpr int kMoney = 2 * 20 * 1000;

@@ -64,7 +64,7 @@ std::vector<std::string> ScriptWriter::Next() {
   const int kind = Below(100);
   if (kind == 0) {
     s = {"VACUUM FULL pairs"};  // another file, the same rows
-  } else if (kind < 3) {
+  } else if (shapes_ && kind < 4) {
     s = {"BEGIN"};
     AddTransfer(s);
     AddShape(s);

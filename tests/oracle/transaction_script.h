@@ -12,7 +12,9 @@ namespace tidemark::oracle {
 class ScriptWriter {
  public:
   /// `session` numbers the writer: it keeps some keys and prepared transactions to itself.
-  ScriptWriter(uint64_t seed, int session) : random_(seed), session_(session) {}
+  /// `shapes`: some transactions add a column.
+  ScriptWriter(uint64_t seed, int session, bool shapes)
+      : random_(seed), session_(session), shapes_(shapes) {}
 
   /// The statements of one transaction, BEGIN and COMMIT included where there are any.
   std::vector<std::string> Next();
@@ -44,6 +46,7 @@ class ScriptWriter {
 
   std::mt19937_64 random_;
   int session_;
+  bool shapes_;
   int large_ = 0, prepared_ = 0;
   std::vector<std::string> waiting_;  // prepared and not yet ended
 };

@@ -65,7 +65,7 @@ bool Workload::Do(int transactions, Deadline deadline) {
 
 void Workload::Run(int session, const std::stop_token& stop) {
   const uint64_t seed = options_.seed * 1000 + static_cast<uint64_t>(session);
-  ScriptWriter writer(seed, session);
+  ScriptWriter writer(seed, session, options_.shapes);
   std::minstd_rand pauses(static_cast<unsigned>(seed));
   std::optional<pg::Connection> source;
   for (int n = 1; !stop.stop_requested(); ++n) {

@@ -18,6 +18,7 @@ struct WorkloadOptions {
   std::string dsn;
   uint64_t seed = 1;
   int sessions = 4;
+  bool shapes = false;  // some transactions add a column
   int large_every = 60;  // of the first session: more changes than a batch of the mirror; 0: none
   int pause_us_max = 0;  // between two transactions of a session
 };
