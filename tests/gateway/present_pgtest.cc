@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 
+#include "temporal/store.h"
 #include "tests/gateway/time_travel_fixture.h"
 
 namespace tidemark::tests {
@@ -316,9 +317,7 @@ TEST_F(ThePresent, SessionsFromBeforeATableWasMirroredSeeItAppear) {
       "generate_series(1, 300000) i");
   second.Start();
   const auto deadline = base::Deadline::After(20s);
-  while (!deadline.passed() &&
-         second.store_->Value("SELECT to_regprocedure('tidemark.resolve(text[],text[])') IS NOT "
-                              "NULL") != "t") {
+  while (!deadline.passed() && !temporal::IsCurrent(*second.store_)) {
     std::this_thread::sleep_for(1ms);
   }
   SqlClient client(gateway_.Dsn(second.database()));
