@@ -2,7 +2,7 @@
 // has: so an unchanged relation is read on both sides and written on none. Reads current beside the
 // source (current_scan.h), in step, and lets equal rows cancel each other out (sieve.h): where both
 // lie in about the same order, as they do after a first capture, all find each other. Where they do
-// not it costs little more than staging all of them. docs/design/0008. Bounded memory. One thread.
+// not it costs little more than staging all of them. docs/design/0011. Bounded memory. One thread.
 //
 //   source ──► encoded row ──► sieve ──► stage            rows that are new, changed or displaced
 //   current ─► digest, place ──┘  └────► Remainder        rows that were not met
