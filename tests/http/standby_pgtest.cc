@@ -1,44 +1,10 @@
 // Events from a hot standby of the store, on which nobody can listen, before and after it takes
 // over.
-#include <fstream>
-
 #include "tests/http/http_fixture.h"
+#include "tests/standby.h"
 
 namespace tidemark::tests {
 namespace {
-
-/// A streaming standby of a cluster.
-class Standby {
- public:
-  explicit Standby(const Cluster& primary) {
-    Must({(ServerBinaries() / "pg_basebackup").string(), "-D", data(), "-R", "-X", "stream", "-c",
-          "fast", "-h", primary.host(), "-U", "postgres"});
-    std::ofstream(data() + "/postgresql.auto.conf", std::ios::app)
-        << "unix_socket_directories = '" << folder_.path().string() << "'\nhot_standby = on\n";
-    Control({"-w", "-t", "60", "-l", data() + "/log", "start"});
-  }
-  ~Standby() { Control({"-m", "immediate", "-w", "stop"}); }
-  Standby(const Standby&) = delete;
-  Standby& operator=(const Standby&) = delete;
-
-  void Promote() { Control({"-w", "promote"}); }
-  std::string Dsn(const std::string& database) const {
-    return "host=" + folder_.path().string() + " user=postgres dbname=" + database;
-  }
-
- private:
-  std::string data() const { return (folder_.path() / "data").string(); }
-  void Control(std::vector<std::string> words) {
-    words.insert(words.begin(), {(ServerBinaries() / "pg_ctl").string(), "-D", data()});
-    Must(std::move(words));
-  }
-  static void Must(std::vector<std::string> command) {
-    std::string output;
-    EXPECT_EQ(Run(AsServerUser(std::move(command)), &output), 0) << output;
-  }
-
-  TemporaryFolder folder_;
-};
 
 class HttpStandby : public HttpFixture {};
 
