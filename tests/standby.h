@@ -16,6 +16,8 @@ class Standby {
   Standby(const Standby&) = delete;
   Standby& operator=(const Standby&) = delete;
 
+  /// The folder of its Unix socket.
+  std::string host() const { return folder_.path().string(); }
   /// A libpq string for `database` as the superuser `postgres`.
   std::string Dsn(const std::string& database = "postgres") const;
   pg::Connection Connect(const std::string& database = "postgres") const;

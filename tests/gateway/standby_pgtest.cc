@@ -2,73 +2,39 @@
 // token names, and never answers an instant that it has not replayed.
 #include <fmt/format.h>
 
-#include <fstream>
 #include <optional>
 
 #include "gateway/listener.h"
 #include "tests/gateway/time_travel_fixture.h"
+#include "tests/standby.h"
 
 namespace tidemark::tests {
 namespace {
 
 using testing::HasSubstr;
 
-/// A streaming standby of the shared cluster.
-class Standby {
+/// A gateway before a streaming standby of the shared cluster.
+class StandbyGateway {
  public:
-  Standby() {
-    const auto bin = ServerBinaries();
-    std::string output;
-    EXPECT_EQ(Run(AsServerUser({(bin / "pg_basebackup").string(), "-D", data(), "-R", "-X", "stream",
-                                "-c", "fast", "-h", Cluster::Shared().host(), "-U", "postgres"}),
-                  &output),
-              0)
-        << output;
-    std::ofstream(data() + "/postgresql.auto.conf", std::ios::app)
-        << "unix_socket_directories = '" << folder_.path().string() << "'\n"
-        << "hot_standby = on\nmax_standby_streaming_delay = 30s\n"
-        << "wal_receiver_status_interval = 1s\n";
-    EXPECT_EQ(Run(AsServerUser({(bin / "pg_ctl").string(), "-D", data(), "-w", "-t", "60", "-l",
-                                data() + "/log", "start"}),
-                  &output),
-              0)
-        << output;
+  StandbyGateway() : server_(Cluster::Shared(), {"max_standby_streaming_delay = 30s"}) {
     gateway::Options options;
     options.listen_port = 0;
-    options.store.host = folder_.path().string();
+    options.store.host = server_.host();
     options.on_log = [](std::string_view) {};
     listener_ = std::make_unique<gateway::Listener>(options);
     thread_ = std::jthread([this](std::stop_token stop) { listener_->Run(stop); });
-  }
-  ~Standby() {
-    thread_ = {};
-    std::string output;
-    Run(AsServerUser({(ServerBinaries() / "pg_ctl").string(), "-D", data(), "-m", "immediate", "-w",
-                      "stop"}),
-        &output);
   }
 
   std::string Dsn(const std::string& database) const {
     return fmt::format("host=127.0.0.1 port={} dbname={} user=postgres", listener_->port(),
                        database);
   }
-  void PauseReplay() const { Execute("SELECT pg_wal_replay_pause()"); }
-  void ResumeReplay() const { Execute("SELECT pg_wal_replay_resume()"); }
-  void AwaitReplay(const std::string& lsn) const {
-    Execute(fmt::format("DO $$ BEGIN FOR i IN 1..3000 LOOP EXIT WHEN pg_last_wal_replay_lsn() >= "
-                        "'{}'; PERFORM pg_sleep(0.01); END LOOP; END $$",
-                        lsn));
-  }
+  void PauseReplay() const { server_.Connect().Execute("SELECT pg_wal_replay_pause()"); }
+  void ResumeReplay() const { server_.Connect().Execute("SELECT pg_wal_replay_resume()"); }
+  void AwaitReplay(const std::string& lsn) const { server_.AwaitReplay(lsn); }
 
  private:
-  std::string data() const { return (folder_.path() / "data").string(); }
-  void Execute(const std::string& sql) const {
-    pg::Connection::Open({.dsn = fmt::format("host={} user=postgres", folder_.path().string())},
-                         base::Deadline::After(20s))
-        .Execute(sql);
-  }
-
-  TemporaryFolder folder_;
+  Standby server_;
   std::unique_ptr<gateway::Listener> listener_;
   std::jthread thread_;
 };
@@ -77,7 +43,7 @@ class StandbyReads : public TimeTravelFixture {
  protected:
   static void SetUpTestSuite() {
     TimeTravelFixture::SetUpTestSuite();
-    standby_ = std::make_unique<Standby>();
+    standby_ = std::make_unique<StandbyGateway>();
     standby_->AwaitReplay(mirror().store_->Value("SELECT pg_current_wal_flush_lsn()"));
   }
   static void TearDownTestSuite() {
@@ -91,9 +57,9 @@ class StandbyReads : public TimeTravelFixture {
     mirror().source_->Execute("INSERT INTO instants SELECT max(id) + 1, now() FROM instants");
     mirror().CatchUp();
   }
-  static std::unique_ptr<Standby> standby_;
+  static std::unique_ptr<StandbyGateway> standby_;
 };
-std::unique_ptr<Standby> StandbyReads::standby_;
+std::unique_ptr<StandbyGateway> StandbyReads::standby_;
 
 constexpr const char* kCount = "SELECT count(*) FROM instants";
 
