@@ -11,6 +11,8 @@
 
 namespace tidemark::temporal {
 
+using base::Hash;
+
 namespace {
 
 constexpr size_t kRunBufferHashes = 64 * 1024 / sizeof(Hash);

@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "temporal/sha256.h"
+#include "base/sha256.h"
 
 namespace tidemark::temporal {
 
@@ -19,10 +19,10 @@ class HashOrder {
   explicit HashOrder(size_t kept_max = size_t{1} << 20) : kept_max_(kept_max), buckets_(256) {}
 
   /// Throws 58030 when the temporary file cannot be written.
-  void Add(const Hash& hash);
+  void Add(const base::Hash& hash);
   /// Calls `take` for each hash in ascending order of its bytes, equal ones as often as they were
   /// added. Call once, at the end. Throws 58030.
-  void Read(const std::function<void(const Hash&)>& take);
+  void Read(const std::function<void(const base::Hash&)>& take);
 
  private:
   struct Close {
@@ -30,7 +30,7 @@ class HashOrder {
   };
   struct Run {
     uint64_t next, end;  // hashes of the file
-    std::vector<Hash> buffer;
+    std::vector<base::Hash> buffer;
     size_t at = 0;
   };
   void Sort();
@@ -39,7 +39,7 @@ class HashOrder {
 
   size_t kept_max_, kept_ = 0;
   // By their first byte: each is sorted within the processor's caches.
-  std::vector<std::vector<Hash>> buckets_;
+  std::vector<std::vector<base::Hash>> buckets_;
   std::unique_ptr<std::FILE, Close> file_;
   std::vector<Run> runs_;
 };

@@ -11,6 +11,9 @@
 
 namespace tidemark::temporal {
 
+using base::Hash;
+using base::View;
+
 namespace {
 
 constexpr size_t kPiecesAhead = 4;
@@ -78,7 +81,7 @@ bool PutDigest::HashRows(std::string_view rows) {
 }
 
 std::string PutDigest::Combine() {
-  Sha256 all;
+  base::Sha256 all;
   bool any = false;
   char prefix[kPrefixBytes] = {};
   order_.Read([&](const Hash& hash) {
@@ -88,7 +91,7 @@ std::string PutDigest::Combine() {
     sha256_.Add(View(hash));
   });
   if (any) all.Add(View(sha256_.Finish()));
-  return Hex(all.Finish());
+  return base::Hex(all.Finish());
 }
 
 }  // namespace tidemark::temporal

@@ -15,7 +15,7 @@
 #include "pg/connection.h"
 #include "temporal/dataset.h"
 #include "temporal/hash_order.h"
-#include "temporal/sha256.h"
+#include "base/sha256.h"
 
 namespace tidemark::temporal {
 
@@ -41,7 +41,7 @@ class PutDigest {
 
   std::vector<DatasetColumn> columns_;
   base::Handover<std::string> rows_;
-  Sha256 sha256_;
+  base::Sha256 sha256_;
   HashOrder order_;
   std::string row_, text_;
   std::optional<std::string> digest_;

@@ -126,9 +126,11 @@ TEST_F(FileRelation, ACsvColumnIsTextAsSoonAsOneValueIsNotExact) {
 
 TEST_F(FileRelation, JsonLinesKeepEveryDigit) {
   Write("a.ndjson",
-        "{\"i\": 1, \"n\": 18446744073709551623, \"f\": 1e-3, \"s\": \"\\u00e9\\ud83d\\ude00\\n\"}\n"
+        "{\"i\": 1, \"n\": 18446744073709551623, \"f\": 1e-3, \"s\": "
+        "\"\\u00e9\\ud83d\\ude00\\n\"}\n"
         "\n"
-        "{\"s\": null, \"i\": 2, \"f\": 1.50, \"nested\": {\"a\": [1, \"}\"]}, \"m\": 1, \"b\": true}\n"
+        "{\"s\": null, \"i\": 2, \"f\": 1.50, \"nested\": {\"a\": [1, \"}\"]}, \"m\": 1, \"b\": "
+        "true}\n"
         "{\"nested\": null, \"m\": \"x\", \"n\": 0}");
   EXPECT_THAT(Columns("a.ndjson"), ElementsAre("i bigint", "n numeric", "f numeric", "s text",
                                                "nested json", "m json", "b boolean"));

@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 #include <fnmatch.h>
 #include <glob.h>
-#include <openssl/evp.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -20,6 +19,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/sha256.h"
 #include "columnar/arrow_status.h"
 
 namespace tidemark::source {
@@ -46,29 +46,6 @@ T TakeIo(arrow::Result<T> result, std::string_view doing, const std::string& pat
 std::string TimeText(time_t seconds, int64_t nanoseconds) {
   return fmt::format("{:%Y-%m-%d %H:%M:%S}.{:09}Z", fmt::gmtime(seconds), nanoseconds);
 }
-
-// SHA-256 as it grows.
-class Sha256 {
- public:
-  Sha256() : context_(EVP_MD_CTX_new()) { EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr); }
-  void Add(std::string_view bytes) {
-    EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size());
-  }
-  std::string Hex() {
-    unsigned char digest[EVP_MAX_MD_SIZE];
-    unsigned int size = 0;
-    EVP_DigestFinal_ex(context_.get(), digest, &size);
-    std::string hex;
-    for (unsigned int i = 0; i < size; ++i) hex += fmt::format("{:02x}", digest[i]);
-    return hex;
-  }
-
- private:
-  struct Free {
-    void operator()(EVP_MD_CTX* context) const noexcept { EVP_MD_CTX_free(context); }
-  };
-  std::unique_ptr<EVP_MD_CTX, Free> context_;
-};
 
 }  // namespace
 
@@ -190,11 +167,11 @@ void FileSet::ExpectUnchanged(const SourceFile& file) const {
 std::string FileSet::Digest(const SourceFile& file, const Limit& limit) const {
   if (remote_ != nullptr) return "";
   const auto opened = Open(file);
-  Sha256 digest;
+  base::Sha256 digest;
   for (;;) {
     limit.Check();
     const auto chunk = TakeIo(opened->Read(kDigestChunk), "read", file.path);
-    if (chunk->size() == 0) return digest.Hex();
+    if (chunk->size() == 0) return base::Hex(digest.Finish());
     digest.Add({reinterpret_cast<const char*>(chunk->data()), static_cast<size_t>(chunk->size())});
   }
 }

@@ -9,7 +9,7 @@
 struct evp_md_ctx_st;
 struct evp_md_st;
 
-namespace tidemark::temporal {
+namespace tidemark::base {
 
 using Hash = std::array<char, 32>;
 
@@ -37,4 +37,4 @@ class Sha256 {
 inline std::string_view View(const Hash& hash) { return {hash.data(), hash.size()}; }
 std::string Hex(const Hash& hash);
 
-}  // namespace tidemark::temporal
+}  // namespace tidemark::base

@@ -1,15 +1,15 @@
-#include "temporal/sha256.h"
+#include "base/sha256.h"
 
 #include <openssl/evp.h>
 
 #include "base/error.h"
 
-namespace tidemark::temporal {
+namespace tidemark::base {
 
 namespace {
 
 void Check(int done) {
-  if (done != 1) throw base::Error(base::kInternalError, "SHA-256 failed");
+  if (done != 1) throw Error(kInternalError, "SHA-256 failed");
 }
 
 }  // namespace
@@ -19,7 +19,7 @@ void Sha256::Free::operator()(EVP_MD* algorithm) const noexcept { EVP_MD_free(al
 
 Sha256::Sha256()
     : algorithm_(EVP_MD_fetch(nullptr, "SHA256", nullptr)), context_(EVP_MD_CTX_new()) {
-  if (!algorithm_ || !context_) throw base::Error(base::kInternalError, "there is no SHA-256");
+  if (!algorithm_ || !context_) throw Error(kInternalError, "there is no SHA-256");
   Begin();
 }
 Sha256::Sha256(Sha256&&) noexcept = default;
@@ -50,4 +50,4 @@ std::string Hex(const Hash& hash) {
   return hex;
 }
 
-}  // namespace tidemark::temporal
+}  // namespace tidemark::base
