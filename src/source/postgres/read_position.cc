@@ -1,5 +1,9 @@
 #include "source/postgres/read_position.h"
 
+#include <algorithm>
+#include <chrono>
+
+#include "base/clock.h"
 #include "source/postgres/preflight_server.h"
 
 namespace tidemark::source {
@@ -14,19 +18,36 @@ SELECT CASE WHEN pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_last_wal_repl
 
 // At the beginning of a page the place to insert is after the page's header (24 bytes, 40 in a new
 // segment), which nothing reaches before the next record.
-constexpr const char* kCurrentEnd = R"sql(
-SELECT CASE WHEN e.lsn_offset IN (24, 40) THEN e.lsn - e.lsn_offset ELSE e.lsn END
-FROM (SELECT c.lsn, (c.lsn - '0/0')
+constexpr const char* kEnds = R"sql(
+SELECT CASE WHEN e.lsn_offset IN (24, 40) THEN e.lsn - e.lsn_offset ELSE e.lsn END, e.flushed,
+       (SELECT g.setting FROM pg_catalog.pg_settings g WHERE g.name = 'wal_writer_delay')
+FROM (SELECT c.lsn, c.flushed, (c.lsn - '0/0')
                % pg_catalog.current_setting('wal_block_size')::numeric AS lsn_offset
-      FROM (SELECT CASE WHEN pg_catalog.pg_is_in_recovery()
-                        THEN pg_catalog.pg_last_wal_replay_lsn()
-                        ELSE pg_catalog.pg_current_wal_insert_lsn() END AS lsn) AS c) AS e
+      FROM (SELECT CASE WHEN r.recovers THEN pg_catalog.pg_last_wal_replay_lsn()
+                        ELSE pg_catalog.pg_current_wal_insert_lsn() END AS lsn,
+                   CASE WHEN r.recovers THEN pg_catalog.pg_last_wal_replay_lsn()
+                        ELSE pg_catalog.pg_current_wal_flush_lsn() END AS flushed
+            FROM (SELECT pg_catalog.pg_is_in_recovery() AS recovers) AS r) AS c) AS e
 )sql";
+
+constexpr int kWriterRounds = 3;
+// For a WAL writer that comes late.
+constexpr std::chrono::milliseconds kWriterSlack{400}, kPollInterval{20};
 
 }  // namespace
 
 base::Lsn CurrentEnd(pg::Connection& connection) {
-  return base::Lsn::Parse(connection.Value(kCurrentEnd));
+  const auto first = connection.Execute(kEnds);
+  const auto end = base::Lsn::Parse(first.text(0, 0));
+  auto flushed = base::Lsn::Parse(first.text(0, 1));
+  const auto rounds = std::chrono::milliseconds(kWriterRounds * first.int64(0, 2));
+  const auto deadline = base::Deadline::After(rounds + kWriterSlack);
+  while (flushed < end && !deadline.passed()) {
+    connection.Execute("SELECT pg_catalog.pg_sleep($1::integer / 1000.0)",
+                       {std::to_string(kPollInterval.count())});
+    flushed = base::Lsn::Parse(connection.Execute(kEnds).text(0, 1));
+  }
+  return std::min(end, flushed);
 }
 
 std::vector<Fact> LoadFacts(pg::Connection& connection, const pg::Relation& relation) {
