@@ -40,16 +40,16 @@ pg::Parameter IfKnown(int64_t value) {
 constexpr const char* kStore = R"sql(
 INSERT INTO tidemark.progress AS p (journal, state, heartbeat, source_lsn, copied_rows,
                                     copy_rows_expected, copied_bytes, retained_bytes, problems,
-                                    failures, slot_safe_bytes)
+                                    failures, slot_safe_bytes, log_free_bytes)
 VALUES ($1, $2, pg_catalog.clock_timestamp(), $3::pg_lsn, $4::bigint, $5::bigint, $6::bigint,
-        $7::bigint, $8::jsonb, $9::bigint, $10::bigint)
+        $7::bigint, $8::jsonb, $9::bigint, $10::bigint, $11::bigint)
 ON CONFLICT (journal) DO UPDATE
 SET state = excluded.state, heartbeat = excluded.heartbeat,
     source_lsn = coalesce(excluded.source_lsn, p.source_lsn),
     copied_rows = excluded.copied_rows, copy_rows_expected = excluded.copy_rows_expected,
     copied_bytes = excluded.copied_bytes,
     retained_bytes = coalesce(excluded.retained_bytes, p.retained_bytes),
-    slot_safe_bytes = excluded.slot_safe_bytes,
+    slot_safe_bytes = excluded.slot_safe_bytes, log_free_bytes = excluded.log_free_bytes,
     problems = excluded.problems, failures = p.failures + excluded.failures
 )sql";
 
@@ -135,7 +135,7 @@ void Progress::Run(const std::stop_token& stop) {
                    lsn == 0 ? pg::Parameter() : pg::Parameter(base::Lsn(lsn).ToString()),
                    IfKnown(copied_rows_), IfKnown(rows_expected_), IfKnown(copied_bytes_),
                    IfKnown(retained_bytes_), problems, std::to_string(failures),
-                   IfKnown(safe_bytes_)});
+                   IfKnown(safe_bytes_), IfKnown(free_bytes_)});
     } catch (const base::Error& error) {
       spdlog::debug("progress could not be written: {}", error.what());
       store.reset();

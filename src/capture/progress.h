@@ -44,11 +44,12 @@ class Progress {
   /// The danger that the slot is in; nullopt: none. False when that has been said before.
   bool SetSlot(std::optional<Complaint> danger);
   void SetSource(base::Lsn source_lsn) { source_lsn_ = source_lsn.value(); }
-  /// Of the source's log: held back by the slot, and what may be written before it is lost. -1: not
-  /// known.
-  void SetRetained(int64_t bytes, int64_t safe_bytes) {
+  /// Of the source's log: held back by the slot, what may be written before it is lost, and what is
+  /// free on its disk. -1: not known.
+  void SetRetained(int64_t bytes, int64_t safe_bytes, int64_t free_bytes) {
     retained_bytes_ = bytes;
     safe_bytes_ = safe_bytes;
+    free_bytes_ = free_bytes;
   }
   void ExpectRows(int64_t rows) { rows_expected_ = rows; }
   void AddCopied(int64_t rows, int64_t bytes) {
@@ -71,7 +72,7 @@ class Progress {
   std::optional<Complaint> failure_, slot_;
   int64_t failures_ = 0;  // that are not in the store yet
   std::atomic<uint64_t> source_lsn_{0};
-  std::atomic<int64_t> retained_bytes_{-1}, safe_bytes_{-1};
+  std::atomic<int64_t> retained_bytes_{-1}, safe_bytes_{-1}, free_bytes_{-1};
   std::atomic<int64_t> rows_expected_{-1}, copied_rows_{0}, copied_bytes_{0};
   std::atomic<bool> flush_wanted_{false};
   std::jthread writer_;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "source/postgres/log_space.h"
+
 namespace tidemark::capture {
 
 namespace {
@@ -25,6 +27,7 @@ std::string Megabytes(int64_t bytes) { return fmt::format("{} MB", (bytes + 524'
 SlotLog LookAtSlotLog(pg::Connection& source, const std::string& slot) {
   const auto row = source.Execute(kLook, {slot});
   SlotLog log;
+  log.free_bytes = source::FreeLogBytes(source);
   if (row.rows() == 0) return log;
   log.retained_bytes = row.int64(0, 0);
   log.status = row.str(0, 1);
@@ -47,8 +50,8 @@ SlotJudgement JudgeSlotLog(const SlotLog& log, const std::string& slot, int64_t 
                       fmt::format("It holds back {}.", Megabytes(log.retained_bytes)), hint, "",
                       false}};
   }
-  if (log.keep_bytes_max && log.safe_bytes) {
-    if (*log.safe_bytes >= *log.keep_bytes_max / 2) return {};
+  const bool limited = log.keep_bytes_max && log.safe_bytes;
+  if (limited && *log.safe_bytes < *log.keep_bytes_max / 2) {
     return {SlotDanger::kNear,
             Complaint{kSqlState,
                       fmt::format("replication slot \"{}\" is going to lose its write-ahead log",
@@ -57,7 +60,19 @@ SlotJudgement JudgeSlotLog(const SlotLog& log, const std::string& slot, int64_t 
                                   Megabytes(log.retained_bytes), Megabytes(*log.safe_bytes)),
                       hint, "", false}};
   }
-  if (log.retained_bytes <= warn_bytes) return {};
+  if (log.free_bytes && log.retained_bytes > *log.free_bytes / 2) {
+    return {SlotDanger::kNear,
+            Complaint{kSqlState,
+                      fmt::format("replication slot \"{}\" may fill the disk of the source's "
+                                  "write-ahead log",
+                                  slot),
+                      fmt::format("It holds back {}; {} are free there.",
+                                  Megabytes(log.retained_bytes), Megabytes(*log.free_bytes)),
+                      "Let the mirror catch up: see its state and what holds it up. A "
+                      "max_slot_wal_keep_size at the source bounds what is held back.",
+                      "", false}};
+  }
+  if (limited || log.retained_bytes <= warn_bytes) return {};
   return {SlotDanger::kNear,
           Complaint{kSqlState,
                     fmt::format("replication slot \"{}\" holds back much of the source's "

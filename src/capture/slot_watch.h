@@ -1,6 +1,7 @@
 // How much of the source's write-ahead log a slot holds back, and whether the source is about to
-// drop it: a slot that has lost its log means reading every table whole again. The judgement is
-// pure; looking needs a plain connection. Manual: "pg_replication_slots", "max_slot_wal_keep_size".
+// drop it, or its disk to be full: a slot that has lost its log means reading every table whole
+// again, and a full disk stops the source. The judgement is pure; looking needs a plain connection.
+// Manual: "pg_replication_slots", "max_slot_wal_keep_size".
 #pragma once
 
 #include <cstdint>
@@ -17,9 +18,10 @@ struct SlotLog {
   std::string status;                     // reserved, extended, unreserved, lost; empty: no slot
   std::optional<int64_t> safe_bytes;      // may be written before it is lost; nullopt: no limit
   std::optional<int64_t> keep_bytes_max;  // max_slot_wal_keep_size; nullopt: no limit
+  std::optional<int64_t> free_bytes;      // where the source keeps its log; nullopt: not known
 };
 
-/// One round trip.
+/// Two round trips.
 SlotLog LookAtSlotLog(pg::Connection& source, const std::string& slot);
 
 enum class SlotDanger { kNone, kNear, kImminent };
@@ -30,8 +32,8 @@ struct SlotJudgement {
 };
 
 /// Near: less than half of max_slot_wal_keep_size is left, or, where that is not limited, more than
-/// `warn_bytes` are held back. Imminent: the source drops the log at its next checkpoint, or has
-/// done so.
+/// `warn_bytes` are held back; or more is held back than half of what is free on the source's disk.
+/// Imminent: the source drops the log at its next checkpoint, or has done so.
 SlotJudgement JudgeSlotLog(const SlotLog& log, const std::string& slot, int64_t warn_bytes);
 
 }  // namespace tidemark::capture

@@ -25,6 +25,20 @@ TEST(SlotWatch, NothingIsSaidWhileHalfOfTheLimitIsLeft) {
   EXPECT_FALSE(Judge(Limited(64, "reserved")).complaint);
 }
 
+TEST(SlotWatch, MoreThanHalfOfWhatIsFreeOnTheDiskIsAWarningWithALimitOrWithout) {
+  auto log = Limited(64);  // 30 MB are held back
+  log.free_bytes = 61 * kMb;
+  EXPECT_EQ(Judge(log).danger, SlotDanger::kNone);
+  log.free_bytes = 59 * kMb;
+  const auto judged = Judge(log);
+  EXPECT_EQ(judged.danger, SlotDanger::kNear);
+  EXPECT_THAT(judged.complaint->message, HasSubstr("may fill the disk"));
+  EXPECT_EQ(judged.complaint->detail, "It holds back 30 MB; 59 MB are free there.");
+  log.safe_bytes.reset();
+  log.keep_bytes_max.reset();
+  EXPECT_EQ(Judge(log).danger, SlotDanger::kNear);
+}
+
 TEST(SlotWatch, LessThanHalfOfTheLimitIsAWarningThatTellsWhatIsLeft) {
   const auto judged = Judge(Limited(31));
   EXPECT_EQ(judged.danger, SlotDanger::kNear);

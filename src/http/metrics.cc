@@ -53,6 +53,9 @@ void WriteMirrors(MetricsText& text, const std::vector<MirrorMeasures>& mirrors)
   write("tidemark_mirror_slot_safe_bytes", kGauge,
         "What the source may write before it drops log that the slot needs; none: not limited.",
         [](const MirrorMeasures& m) { return m.slot_safe_bytes; });
+  write("tidemark_mirror_source_log_free_bytes", kGauge,
+        "What is free where the source keeps its log; none: not known.",
+        [](const MirrorMeasures& m) { return m.log_free_bytes; });
   write("tidemark_mirror_commits_total", kCounter,
         "Commits of the source that have been applied; the first copy is one.",
         [](const MirrorMeasures& m) { return static_cast<double>(m.commits); });

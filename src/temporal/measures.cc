@@ -46,7 +46,7 @@ SELECT j.name, s.name, coalesce(p.state, 'unknown'),
        END,
        p.retained_bytes, p.slot_safe_bytes,
        greatest(extract(epoch FROM pg_catalog.clock_timestamp() - b.system_time), 0),
-       coalesce(r.tx_last, 0), coalesce(p.failures, 0)
+       coalesce(r.tx_last, 0), coalesce(p.failures, 0), p.log_free_bytes
 FROM tidemark.journal j
 JOIN tidemark.source s ON s.id = j.source
 LEFT JOIN tidemark.progress p ON p.journal = j.id
@@ -102,6 +102,7 @@ std::vector<MirrorMeasures> LoadMirrors(pg::Connection& store) {
                        .lag_seconds = IfKnown(rows, i, 7),
                        .retained_bytes = IfKnown(rows, i, 8),
                        .slot_safe_bytes = IfKnown(rows, i, 9),
+                       .log_free_bytes = IfKnown(rows, i, 13),
                        .basis_age_seconds = IfKnown(rows, i, 10),
                        .commits = rows.int64(i, 11),
                        .failures = rows.int64(i, 12)});

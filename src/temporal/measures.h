@@ -18,7 +18,7 @@ struct MirrorMeasures {
   bool alive = false;      // streams or copies, and has said so within the last half minute
   bool readable = false;   // its first copy is published
   std::optional<double> heartbeat_age_seconds, lag_bytes, lag_seconds, retained_bytes,
-      slot_safe_bytes;
+      slot_safe_bytes, log_free_bytes;
   std::optional<double> basis_age_seconds;  // of its newest publish
   int64_t commits = 0;     // the upstream's, applied so far; the first copy is one
   int64_t failures = 0;    // how often following has failed

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/mount.h>
+
+#include "source/postgres/log_space.h"
 #include "tests/mirror_fixture.h"
 
 namespace tidemark::tests {
@@ -10,11 +13,43 @@ namespace {
 
 using ::testing::HasSubstr;
 
+// A disk of its own for a server's log; only root may make one.
+class LogDisk {
+ public:
+  /// Moves the log of `cluster`, which is stopped meanwhile.
+  LogDisk(Cluster& cluster, const std::string& size) {
+    made_ = mount("tmpfs", folder_.path().c_str(), "tmpfs", 0, ("size=" + size).c_str()) == 0;
+    if (!made_) return;
+    const auto log = cluster.directory() / "data" / "pg_wal";
+    const auto moved = folder_.path() / "pg_wal";
+    cluster.Stop();
+    EXPECT_EQ(Run({"cp", "-a", log.string(), moved.string()}), 0);
+    std::filesystem::remove_all(log);
+    std::filesystem::create_directory_symlink(moved, log);
+    EXPECT_EQ(Run({"chmod", "755", folder_.path().string()}), 0);
+    cluster.Start();
+  }
+  ~LogDisk() {
+    if (made_) umount2(folder_.path().c_str(), MNT_DETACH);
+  }
+  LogDisk(const LogDisk&) = delete;
+  LogDisk& operator=(const LogDisk&) = delete;
+  bool made() const { return made_; }
+
+ private:
+  TemporaryFolder folder_;
+  bool made_ = false;
+};
+
 class WalWatch : public ::testing::Test {
  protected:
   void Begin(const std::string& keep) {
     settings_.push_back("max_slot_wal_keep_size = " + keep);
     source_cluster_.emplace(settings_, false, SourceBinaries());
+    if (!log_disk_size_.empty()) {
+      log_disk_.emplace(*source_cluster_, log_disk_size_);
+      if (!log_disk_->made()) return;
+    }
     static int number = 0;
     options_.name = "watched" + std::to_string(++number);
     options_.source_dsn = source_cluster_->CreateDatabase("watched");
@@ -24,13 +59,17 @@ class WalWatch : public ::testing::Test {
     source_->Execute("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1); "
                      "CREATE TABLE elsewhere (v text)");
     source_->Execute("CREATE PUBLICATION tidemark FOR TABLE t");
-    thread_ = std::jthread([this](std::stop_token stop) { capture::MirrorJob(options_).Run(stop); });
+    thread_ = std::jthread(
+        [this](std::stop_token stop) { capture::MirrorJob(options_).Run(stop); });
     Await("SELECT count(*) = 1 FROM tidemark.resume");
   }
   void TearDown() override {
     if (stalled_) stalled_->Execute("ROLLBACK");
     thread_.request_stop();
     if (thread_.joinable()) thread_.join();
+    source_.reset();
+    source_cluster_.reset();
+    log_disk_.reset();
   }
   /// Until the store says true.
   void Await(const std::string& condition) {
@@ -62,6 +101,8 @@ class WalWatch : public ::testing::Test {
   }
 
   std::vector<std::string> settings_;
+  std::string log_disk_size_;  // empty: the disk of the rest
+  std::optional<LogDisk> log_disk_;
   std::optional<Cluster> source_cluster_;
   capture::MirrorOptions options_;
   std::optional<pg::Connection> source_, store_, stalled_;
@@ -97,6 +138,36 @@ TEST_F(WalWatch, WithoutALimitMuchRetainedLogIsToldOf) {
   WriteSegments(3);
   AwaitProblem("holds back much of the source");
   EXPECT_THAT(Problems(), HasSubstr("no max_slot_wal_keep_size"));
+}
+
+TEST_F(WalWatch, MoreThanHalfOfWhatIsFreeOnTheSourcesDiskIsToldOfUntilItIsOver) {
+  settings_ = {"min_wal_size = 32MB", "max_wal_size = 64MB"};
+  log_disk_size_ = "320m";
+  Begin("-1");
+  if (!log_disk_->made()) GTEST_SKIP() << "only root can make a disk";
+  EXPECT_EQ(Problems(), "[]");
+  Await("SELECT log_free_bytes BETWEEN 150 << 20 AND 320 << 20 FROM tidemark.progress");
+  Stall();
+  WriteSegments(9);
+  AwaitProblem("may fill the disk");
+  EXPECT_THAT(Problems(), HasSubstr("are free there"));
+  EXPECT_EQ(store_->Value("SELECT retained_bytes > log_free_bytes / 2 FROM tidemark.progress"),
+            "t");
+  stalled_->Execute("ROLLBACK");
+  Await("SELECT problems = '[]' FROM tidemark.progress");
+}
+
+TEST_F(WalWatch, TheDiskOfAServerThatCannotBeLookedIntoIsNotKnown) {
+  Cluster cluster({}, false, SourceBinaries());
+  auto server = cluster.Connect();
+  EXPECT_GT(source::FreeLogBytes(server).value_or(0), 0);
+  server.Execute("CREATE ROLE plain; SET ROLE plain");
+  EXPECT_EQ(source::FreeLogBytes(server), std::nullopt);
+  server.Execute("RESET ROLE");
+  // Another server has its folder there: as on a machine that mirrors one elsewhere.
+  const auto file = cluster.directory() / "data" / "postmaster.pid";
+  ASSERT_EQ(tests::Run({"sed", "-i", "3s/.*/1000000000/", file.string()}), 0);
+  EXPECT_EQ(source::FreeLogBytes(server), std::nullopt);
 }
 
 TEST_F(WalWatch, LostForGoodEveryTableIsReadAgainAndWhatIsGoneIsClosed) {
