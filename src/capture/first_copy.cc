@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "base/error.h"
@@ -17,9 +18,11 @@
 #include "capture/source_connection.h"
 #include "capture/table_copy.h"
 #include "pg/relation.h"
+#include "source/postgres/inheritance.h"
 #include "source/postgres/raw_text.h"
 #include "source/postgres/slot.h"
 #include "source/postgres/table_state.h"
+#include "temporal/inheritance.h"
 #include "temporal/plane.h"
 #include "temporal/publish.h"
 #include "temporal/store.h"
@@ -43,6 +46,23 @@ constexpr std::chrono::minutes kSlotMax{60};  // for transactions older than the
 
 base::Timestamp Now() { return base::Timestamp::FromSystem(std::chrono::system_clock::now()); }
 
+// The slot may have waited for long since preflight. Of a column that came meanwhile nobody would copy
+// what older rows have in it, and the stream does not send that either.
+void RequireSameShape(const pg::Relation& found, const pg::Relation& now) {
+  const bool same_columns =
+      std::ranges::equal(found.columns, now.columns, [](const auto& a, const auto& b) {
+        return a.number == b.number && a.name == b.name && a.type == b.type &&
+               a.modifier == b.modifier && a.generated == b.generated;
+      });
+  if (same_columns && found.identity == now.identity && found.KeyColumns() == now.KeyColumns()) {
+    return;
+  }
+  throw Error(base::kSerializationFailure,
+              fmt::format("the columns or the key of table {} changed before it was copied",
+                          now.name.Display()))
+      .Detail("The copy begins again from a new snapshot.");
+}
+
 }  // namespace
 
 // What one run holds. The replication connection keeps the exported snapshot alive; both go with the
@@ -56,6 +76,7 @@ struct FirstCopy::Work {
   std::vector<Dataset> datasets;            // parallel to relations
   temporal::TypeMap types;
   std::vector<int64_t> rows;                // copied, parallel to relations
+  std::vector<source::InheritedTable> inheritance;
 };
 
 FirstCopy::FirstCopy(const MirrorOptions& options, pg::Connection& store,
@@ -210,12 +231,14 @@ void FirstCopy::Prepare(Work& work, const source::PreflightReport& report) {
   }
   work.relations = pg::LoadRelations(*work.source, oids);
   for (auto& relation : work.relations) {
+    RequireSameShape(published.at(relation.oid)->relation, relation);
     source::MakeCommentsReadable(relation);
     for (const auto& column : relation.columns) type_oids.push_back(column.type);
   }
   work.types = temporal::EnsureTypes(*store_, pg::LoadTypes(*work.source, type_oids),
                                      TypeOptionsOf(*work.source, *store_, options_));
 
+  work.inheritance = source::LoadInheritance(*work.source);
   std::map<pg::Oid, std::string> states;
   for (const auto& table : source::LoadTableStates(*work.source, options_.publication)) {
     states[table.oid] = table.Text();
@@ -282,7 +305,7 @@ void FirstCopy::CopyRows(Work& work, std::stop_token stop) {
             progress_->AddCopied(copied, bytes);
             base::KillPoint("copy.rows");
           });
-      RequireSameFiles(source, work.relations[index]);
+      RequireUnchanged(source, work.relations[index]);
       const std::lock_guard lock(mutex);
       work.rows[index] += rows;
     }
@@ -328,8 +351,29 @@ temporal::CapturedJournal FirstCopy::Attach() {
     temporal::Attach(*store_, work.datasets[i], work.relations[i], kFirstTx);
     copied.members.push_back({work.datasets[i].id, work.rows[i], 0, work.rows[i]});
   }
-  if (!options_.only) temporal::LinkForeignKeys(*store_, work.relations);
+  if (!options_.only) {
+    temporal::LinkForeignKeys(*store_, work.relations);
+    LinkFamilies(work);
+  }
   return copied;
+}
+
+void FirstCopy::LinkFamilies(const Work& work) {
+  std::set<pg::Oid> mirrored;
+  std::map<pg::Oid, int> dataset_of;
+  for (size_t i = 0; i < work.datasets.size(); ++i) {
+    mirrored.insert(work.relations[i].oid);
+    dataset_of[work.relations[i].oid] = work.datasets[i].id;
+  }
+  std::vector<temporal::InheritanceLink> links;
+  for (const auto& [child, parent] : source::FamiliesOf(work.inheritance, mirrored).links) {
+    links.push_back({dataset_of.at(child), dataset_of.at(parent)});
+  }
+  if (links.empty()) return;
+  for (const auto& misfit : temporal::ChangeLinks(*store_, journal_.id, {}, links, kFirstTx)) {
+    spdlog::warn("dataset {} does not show the rows of {}: {}", misfit.link.parent,
+                 misfit.link.child, misfit.reason);  // the stream will see to it
+  }
 }
 
 }  // namespace tidemark::capture

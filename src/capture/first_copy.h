@@ -45,6 +45,7 @@ class FirstCopy {
  private:
   struct Work;
   void MakeSlot(Work& work, std::stop_token stop);
+  void LinkFamilies(const Work& work);
   void Prepare(Work& work, const source::PreflightReport& report);
   void CopyRows(Work& work, std::stop_token stop);
   void BuildKeys(Work& work, std::stop_token stop);

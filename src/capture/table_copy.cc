@@ -146,8 +146,9 @@ int64_t CopyTable(pg::Connection& source, pg::Connection& store, const CopyTask&
   return rows;
 }
 
-void RequireSameFiles(pg::Connection& source, const pg::Relation& relation) {
-  const auto changed = source.Execute(
+void RequireUnchanged(pg::Connection& source, const pg::Relation& relation) {
+  const auto id = std::to_string(relation.oid);
+  const auto rewritten = source.Execute(
       R"sql(
 SELECT c.oid::regclass::text
 FROM pg_catalog.pg_class c
@@ -155,11 +156,25 @@ WHERE c.oid IN (SELECT $1::oid UNION SELECT t.relid FROM pg_catalog.pg_partition
   AND c.relfilenode <> 0
   AND c.relfilenode IS DISTINCT FROM pg_catalog.pg_relation_filenode(c.oid)
 )sql",
-      {std::to_string(relation.oid)});
-  if (changed.rows() == 0) return;
+      {id});
+  // The catalog's rows are as the snapshot has them; what the function says is as COPY has it.
+  const auto renamed = source.Execute(
+      R"sql(
+SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+WHERE c.oid = $1::oid
+  AND (pg_catalog.pg_identify_object_as_address('pg_catalog.pg_class'::regclass, c.oid,
+                                                coalesce(a.attnum, 0))).object_names
+      IS DISTINCT FROM array_remove(ARRAY[n.nspname, c.relname, a.attname]::text[], NULL)
+)sql",
+      {id});
+  if (rewritten.rows() == 0 && renamed.rows() == 0) return;
   throw base::Error(base::kSerializationFailure,
-              fmt::format("table {} was truncated or rewritten while it was copied",
-                          changed.str(0, 0)))
+                    rewritten.rows() > 0
+                        ? fmt::format("table {} was truncated or rewritten while it was copied",
+                                      rewritten.str(0, 0))
+                        : fmt::format("table {} or a column of it was renamed while it was copied",
+                                      relation.name.Display()))
       .Detail("The copy begins again from a new snapshot.");
 }
 
