@@ -130,6 +130,35 @@ std::string ReadSlot(YamlMap& map, const std::string& name) {
   return slot;
 }
 
+Following ReadFollowing(YamlMap& map) {
+  Following following;
+  const auto on_gap = map.Text("on_gap").value_or("resync");
+  if (on_gap != "resync" && on_gap != "stop") {
+    map.Complain("\"on_gap\" must be resync or stop", "on_gap");
+  }
+  following.resync_on_gap = on_gap == "resync";
+  const auto encoding_errors = map.Text("encoding_errors").value_or("stop");
+  if (encoding_errors != "stop" && encoding_errors != "replace") {
+    map.Complain("\"encoding_errors\" must be stop or replace", "encoding_errors");
+  }
+  following.replace_undecodable = encoding_errors == "replace";
+  const auto unknown_types = map.Text("unknown_types").value_or("refuse");
+  if (unknown_types != "refuse" && unknown_types != "text") {
+    map.Complain("\"unknown_types\" must be refuse or text", "unknown_types");
+  }
+  following.unknown_as_text = unknown_types == "text";
+  following.isolate_failed_tables = map.Flag("isolate_failed_tables", false);
+  following.wal_warn_bytes = ReadBytes(map, "wal_warn_bytes");
+  return following;
+}
+
+// Between its captures nobody looks at the slot.
+void RefuseWatchOnCadence(YamlMap& map, const Following& following, const std::string& cadence) {
+  if (!following.wal_warn_bytes || cadence.empty()) return;
+  map.Complain("\"wal_warn_bytes\" is of what is followed live: it needs no \"cadence\"",
+               "wal_warn_bytes");
+}
+
 Mirror ReadMirror(const YamlFile& file, const Config& config, const std::string& name,
                   const YAML::Node& node) {
   YamlMap map(file, node, fmt::format("mirror \"{}\"", name));
@@ -142,25 +171,10 @@ Mirror ReadMirror(const YamlFile& file, const Config& config, const std::string&
   mirror.publication = map.Text("publication").value_or(kDefaultPublication);
   mirror.slot = ReadSlot(map, name);
   mirror.cadence = ReadCadence(map);
-  const auto on_gap = map.Text("on_gap").value_or("resync");
-  if (on_gap != "resync" && on_gap != "stop") {
-    map.Complain("\"on_gap\" must be resync or stop", "on_gap");
-  }
-  mirror.resync_on_gap = on_gap == "resync";
-  const auto encoding_errors = map.Text("encoding_errors").value_or("stop");
-  if (encoding_errors != "stop" && encoding_errors != "replace") {
-    map.Complain("\"encoding_errors\" must be stop or replace", "encoding_errors");
-  }
-  mirror.replace_undecodable = encoding_errors == "replace";
-  const auto unknown_types = map.Text("unknown_types").value_or("refuse");
-  if (unknown_types != "refuse" && unknown_types != "text") {
-    map.Complain("\"unknown_types\" must be refuse or text", "unknown_types");
-  }
-  mirror.unknown_as_text = unknown_types == "text";
+  mirror.following = ReadFollowing(map);
   mirror.retention = ReadRetention(map);
   mirror.table_retention = ReadTableRetention(file, map);
-  mirror.isolate_failed_tables = map.Flag("isolate_failed_tables", false);
-  mirror.wal_warn_bytes = ReadBytes(map, "wal_warn_bytes");
+  RefuseWatchOnCadence(map, mirror.following, mirror.cadence);
   map.RefuseOthers();
   return mirror;
 }
@@ -190,6 +204,17 @@ void CompleteCdc(YamlMap& map, const Config& config, Dataset& dataset) {
   }
   dataset.publication = map.Text("publication").value_or(capture::SlotNameFor(dataset.name));
   dataset.slot = ReadSlot(map, dataset.name);
+  dataset.following = ReadFollowing(map);
+  const auto& cadence = dataset.cadence.empty() ? config.cadence : dataset.cadence;
+  RefuseWatchOnCadence(map, dataset.following, cadence);
+}
+
+// A complete capture has no stream: what is unknown or undecodable in it fails it.
+void RefuseFollowing(YamlMap& map) {
+  for (const char* key : {"on_gap", "encoding_errors", "unknown_types", "isolate_failed_tables",
+                          "wal_warn_bytes"}) {
+    if (map.Find(key)) map.Complain(fmt::format("\"{}\" needs \"strategy: cdc\"", key), key);
+  }
 }
 
 Dataset ReadDataset(const YamlFile& file, const Config& config, const std::string& name,
@@ -206,8 +231,9 @@ Dataset ReadDataset(const YamlFile& file, const Config& config, const std::strin
   dataset.retention = ReadRetention(map);
   if (dataset.strategy == Strategy::kCdc) {
     CompleteCdc(map, config, dataset);
-  } else if (dataset.key.empty()) {
-    map.Complain(fmt::format("dataset \"{}\" needs \"key\"", name));
+  } else {
+    if (dataset.key.empty()) map.Complain(fmt::format("dataset \"{}\" needs \"key\"", name));
+    RefuseFollowing(map);
   }
   map.RefuseOthers();
   if ((dataset.strategy == Strategy::kCursor) != !dataset.cursor.empty()) {
@@ -357,13 +383,13 @@ Config ReadConfig(const std::string& text, const std::string& file_name,
   map.EachEntry("sources", [&](const std::string& name, const YAML::Node& node) {
     config.sources.push_back(ReadSource(file, name, node));
   });
+  config.cadence = ReadCadence(map);
   map.EachEntry("mirrors", [&](const std::string& name, const YAML::Node& node) {
     config.mirrors.push_back(ReadMirror(file, config, name, node));
   });
   map.EachEntry("datasets", [&](const std::string& name, const YAML::Node& node) {
     config.datasets.push_back(ReadDataset(file, config, name, node));
   });
-  config.cadence = ReadCadence(map);
   config.keep_going = map.Flag("keep_going", false);
   config.retention = ReadRetention(map);
   ReadOccurrences(file, map, config);

@@ -36,19 +36,24 @@ struct Source {
   const std::string* dsn() const;
 };
 
+/// How a source's changes are followed, or drained on a cadence.
+struct Following {
+  bool resync_on_gap = true;  // on_gap: resync, or stop
+  bool replace_undecodable = false;    // encoding_errors: replace, or stop
+  bool unknown_as_text = false;        // unknown_types: text, or refuse
+  bool isolate_failed_tables = false;  // the others go on when changes of one are refused
+  std::optional<int64_t> wal_warn_bytes;  // only of what is followed live
+};
+
 /// A whole publication: followed live, or captured on its cadence.
 struct Mirror {
   std::string name, source;
   std::string publication = kDefaultPublication;
   std::string slot;  // default: capture::SlotNameFor the name
   std::string cadence;  // cron expression; empty: live
-  bool resync_on_gap = true;  // on_gap: resync, or stop
-  bool replace_undecodable = false;  // encoding_errors: replace, or stop
-  bool unknown_as_text = false;      // unknown_types: text, or refuse
+  Following following;
   std::string retention;      // how far back history is kept; empty: the common one
   std::map<std::string, std::string> table_retention;  // by schema.table
-  bool isolate_failed_tables = false;  // the others go on when changes of one are refused
-  std::optional<int64_t> wal_warn_bytes;
 };
 
 enum class Strategy { kSnapshot, kCursor, kCdc };
@@ -62,6 +67,7 @@ struct Dataset {
   std::string overlap;  // how far a cursor goes back, in its own terms; may be empty
   std::string as;       // schema.table in the store; empty: the dataset's name
   std::string publication, slot;  // only of kCdc; both default to capture::SlotNameFor the name
+  Following following;            // only of kCdc
   std::string cadence;  // cron expression; empty: the common one
   std::string retention;
 };

@@ -157,7 +157,8 @@ TEST(Config, LimitsOfTheGatewayHaveTheirRanges) {
 }
 
 TEST(Config, TheHttpServerCanBeLimitedProtectedAndSwitchedOff) {
-  const auto config = Read("http: {listen: \"[::1]:81\", token: \"${SHOP_DSN}\", off: true, limits: "
+  const auto config = Read("http: {listen: \"[::1]:81\", token: \"${SHOP_DSN}\", off: true, "
+                           "limits: "
                            "{connections: 9, subscribers: 3, body_bytes: 1000}}\n");
   EXPECT_EQ(config.http.host, "::1");
   EXPECT_EQ(config.http.port, 81);
@@ -265,25 +266,34 @@ TEST(Config, MirrorsAndDatasetsOfStrategyCdcHaveCadencesRetentionsAndSlotsOfThei
   const auto config = Read(
       "sources: {s: {postgres: dbname=x}}\n"
       "mirrors: {m: {source: s, cadence: \"*/5 * * * *\", on_gap: stop, retention: 90d},\n"
-      "          n: {source: s, encoding_errors: replace, unknown_types: text, isolate_failed_tables: true,\n"
+      "          n: {source: s, encoding_errors: replace, unknown_types: text, "
+      "isolate_failed_tables: true,\n"
       "              wal_warn_bytes: 3GB, table_retention: {public.audit: 5d}}}\n"
-      "datasets: {a.b: {source: s, relation: public.b, strategy: cdc, retention: 2w}}\n"
+      "datasets: {a.b: {source: s, relation: public.b, strategy: cdc, retention: 2w},\n"
+      "           a.c: {source: s, relation: public.c, strategy: cdc, encoding_errors: replace,\n"
+      "                 unknown_types: text, on_gap: stop, isolate_failed_tables: true,\n"
+      "                 wal_warn_bytes: 1GB}}\n"
       "retention: 1y\n");
   EXPECT_EQ(config.mirrors.at(0).cadence, "*/5 * * * *");
-  EXPECT_FALSE(config.mirrors.at(0).resync_on_gap);
-  EXPECT_FALSE(config.mirrors.at(0).replace_undecodable);
-  EXPECT_FALSE(config.mirrors.at(0).unknown_as_text);
-  EXPECT_TRUE(config.mirrors.at(1).replace_undecodable);
-  EXPECT_TRUE(config.mirrors.at(1).unknown_as_text);
+  EXPECT_FALSE(config.mirrors.at(0).following.resync_on_gap);
+  EXPECT_FALSE(config.mirrors.at(0).following.replace_undecodable);
+  EXPECT_FALSE(config.mirrors.at(0).following.unknown_as_text);
+  EXPECT_TRUE(config.mirrors.at(1).following.replace_undecodable);
+  EXPECT_TRUE(config.mirrors.at(1).following.unknown_as_text);
   EXPECT_EQ(config.mirrors.at(0).retention, "90d");
-  EXPECT_FALSE(config.mirrors.at(0).isolate_failed_tables);
-  EXPECT_TRUE(config.mirrors.at(1).isolate_failed_tables);
-  EXPECT_FALSE(config.mirrors.at(0).wal_warn_bytes);
-  EXPECT_EQ(config.mirrors.at(1).wal_warn_bytes, int64_t{3} << 30);
+  EXPECT_FALSE(config.mirrors.at(0).following.isolate_failed_tables);
+  EXPECT_TRUE(config.mirrors.at(1).following.isolate_failed_tables);
+  EXPECT_FALSE(config.mirrors.at(0).following.wal_warn_bytes);
+  EXPECT_EQ(config.mirrors.at(1).following.wal_warn_bytes, int64_t{3} << 30);
   EXPECT_EQ(config.mirrors.at(1).table_retention.at("public.audit"), "5d");
   EXPECT_EQ(config.datasets.at(0).publication, "tidemark_a_b");
   EXPECT_EQ(config.datasets.at(0).slot, "tidemark_a_b");
   EXPECT_EQ(config.datasets.at(0).retention, "2w");
+  EXPECT_FALSE(config.datasets.at(0).following.unknown_as_text);
+  const auto& following = config.datasets.at(1).following;
+  EXPECT_TRUE(following.replace_undecodable && following.unknown_as_text &&
+              following.isolate_failed_tables && !following.resync_on_gap);
+  EXPECT_EQ(following.wal_warn_bytes, int64_t{1} << 30);
   EXPECT_EQ(config.retention, "1y");
 }
 
@@ -293,14 +303,31 @@ TEST(Config, NamesWhatACdcDatasetAMirrorOrARetentionCannotBe) {
             "tidemark.yaml:2:26: source \"f\" is no PostgreSQL: only one has changes to follow");
   EXPECT_EQ(ComplaintOf(above + "datasets: {a.b: {source: s, relation: b, strategy: cdc}}"),
             "tidemark.yaml:2:39: with \"strategy: cdc\" the relation must be named schema.table");
-  EXPECT_EQ(ComplaintOf(above + "datasets: {a.b: {source: s, relation: p.b, strategy: cdc, key: [k]}}"),
-            "tidemark.yaml:2:64: with \"strategy: cdc\" the key is the table's own: leave \"key\" out");
+  EXPECT_EQ(ComplaintOf(above + "datasets: {a.b: {source: s, relation: p.b, strategy: cdc, key: "
+                                "[k]}}"),
+            "tidemark.yaml:2:64: with \"strategy: cdc\" the key is the table's own: leave \"key\" "
+            "out");
   EXPECT_EQ(ComplaintOf(above + "mirrors: {m: {source: s, on_gap: ignore}}"),
             "tidemark.yaml:2:34: \"on_gap\" must be resync or stop");
   EXPECT_EQ(ComplaintOf(above + "mirrors: {m: {source: s, encoding_errors: ignore}}"),
             "tidemark.yaml:2:43: \"encoding_errors\" must be stop or replace");
   EXPECT_EQ(ComplaintOf(above + "mirrors: {m: {source: s, unknown_types: maybe}}"),
             "tidemark.yaml:2:41: \"unknown_types\" must be refuse or text");
+  EXPECT_EQ(ComplaintOf(above + "datasets: {a.b: {source: s, relation: p.b, strategy: cdc, "
+                                "unknown_types: maybe}}"),
+            "tidemark.yaml:2:74: \"unknown_types\" must be refuse or text");
+  for (const char* option : {"on_gap: stop", "encoding_errors: replace", "unknown_types: text",
+                             "isolate_failed_tables: true", "wal_warn_bytes: 1GB"}) {
+    const std::string name(option, std::string(option).find(':'));
+    EXPECT_EQ(ComplaintOf(above + "datasets: {a.b: {source: s, relation: b, strategy: snapshot, "
+                                  "key: [k], " + option + "}}"),
+              "tidemark.yaml:2:" + std::to_string(74 + name.size()) + ": \"" + name +
+                  "\" needs \"strategy: cdc\"");
+  }
+  EXPECT_EQ(ComplaintOf(above + "mirrors: {m: {source: s, cadence: \"* * * * *\", "
+                                "wal_warn_bytes: 1GB}}"),
+            "tidemark.yaml:2:64: \"wal_warn_bytes\" is of what is followed live: it needs no "
+            "\"cadence\"");
   for (const char* size : {"0", "-1GB", "GB", "1 GB", "1gb", "1.5GB", "9999999GB"}) {
     EXPECT_EQ(ComplaintOf(above + "mirrors: {m: {source: s, wal_warn_bytes: \"" +
                           std::string(size) + "\"}}"),
