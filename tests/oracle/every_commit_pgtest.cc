@@ -2,15 +2,21 @@
 //   TIDEMARK_ORACLE_SEED           default: another one each time, printed
 //   TIDEMARK_ORACLE_TRANSACTIONS   of all sessions once the first copy is done, default 800
 //   TIDEMARK_ORACLE_SESSIONS       default 4
+#include <fmt/format.h>
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
+#include <map>
+#include <thread>
 
+#include "base/error.h"
 #include "capture/mirror_job.h"
 #include "source/postgres/slot.h"
+#include "source/postgres/table_state.h"
 #include "tests/cluster.h"
 #include "tests/oracle/comparison.h"
 #include "tests/oracle/mirror_thread.h"
@@ -37,21 +43,79 @@ uint64_t Seed() {
   return seed;
 }
 
+// Of each table that changes and is published: its name, and a digest of all of its columns.
+std::map<std::string, std::string> ChangingStates(pg::Connection& server,
+                                                  const std::string& published) {
+  std::map<std::string, std::string> states;
+  for (const auto& table : ChangingTables()) {
+    if (server.Execute(published, {table.name}).rows() == 0) continue;
+    states[table.name] = server.Value(fmt::format(
+        "SELECT count(*) || ' rows, ' || coalesce(sum(hashtextextended(to_jsonb(t)::text, 0)), 0) "
+        "FROM {} t",
+        table.name));
+  }
+  return states;
+}
+
+// Whether the mirror has looked at each table that changes since it last did.
+bool HasLooked(pg::Connection& source, pg::Connection& store) {
+  for (const auto& state : source::LoadTableStates(source, std::string(kPublication))) {
+    const bool changes = std::ranges::any_of(
+        ChangingTables(), [&](const auto& table) { return table.name == state.name.name; });
+    if (changes && store.Execute("SELECT FROM tidemark.dataset WHERE table_name = $1 AND "
+                                 "source_state = $2",
+                                 {state.name.name, state.Text()})
+                           .rows() == 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Waits until no table is to be read any more, and what is published is there as the source has it.
+void AwaitReadings(pg::Connection& source, pg::Connection& store) {
+  const auto deadline = Deadline::After(90s);
+  std::map<std::string, std::string> wanted, got;
+  std::string open;
+  do {
+    // A quiet source says nothing of its place in the log.
+    source.Execute("SELECT pg_logical_emit_message(true, 'awaits', '')");
+    open = store.Value("SELECT count(*) FROM tidemark.resync WHERE ended_at IS NULL");
+    wanted = ChangingStates(source, "SELECT FROM pg_publication_tables WHERE tablename = $1");
+    try {
+      got = ChangingStates(store,
+                           "SELECT FROM tidemark.dataset WHERE table_name = $1 AND tx_first > 0");
+    } catch (const base::Error&) {
+      got.clear();  // met a change of columns
+    }
+    if (open == "0" && wanted == got && HasLooked(source, store)) return;
+    std::this_thread::sleep_for(50ms);
+  } while (!deadline.passed());
+  EXPECT_EQ(open, "0") << store.Value("SELECT problems FROM tidemark.progress");
+  EXPECT_EQ(wanted, got);
+  EXPECT_TRUE(HasLooked(source, store));
+}
+
 // `name` is of the databases and the mirror, `options` of the mirror's sessions at the source.
 void ExpectEveryCommit(const std::string& name, int transactions, int sessions,
-                       const std::string& options) {
+                       const std::string& options, Publishing publishing = Publishing::kNamed) {
   std::cout << "TIDEMARK_ORACLE_SEED=" << Seed() << "\n";
   auto& sources = tests::Cluster::SharedSource();
   auto& cluster = tests::Cluster::Shared();
   const auto source_dsn = sources.CreateDatabase(name + "_source");
   const auto store_dsn = cluster.CreateDatabase(name + "_store");
   auto source = sources.Connect(name + "_source");
-  if (source.server_version() < 150000) LeaveOutFilters();
+  if (publishing == Publishing::kNamed && source.server_version() < 150000) {
+    publishing = Publishing::kNamedWhole;
+  }
+  PublishAs(publishing);
   Witness witness(source_dsn, name + "_witness");
-  source.Execute(SchemaSql());
+  source.Execute(SchemaSql(/*changing=*/true));
 
-  Workload workload(
-      {.dsn = source_dsn, .seed = Seed(), .sessions = sessions, .shapes = true});
+  Workload workload({.dsn = source_dsn,
+                     .seed = Seed(),
+                     .sessions = sessions,
+                     .script = {.shapes = true, .changing = true}});
   SumReaders readers(store_dsn, 3, Seed());
   // Small history partitions: they are closed and sealed all the time.
   MirrorThread mirror({.name = name,
@@ -66,10 +130,15 @@ void ExpectEveryCommit(const std::string& name, int transactions, int sessions,
   workload.Stop();
   std::cout << workload.committed() << " transactions done, " << workload.failed() << " failed\n";
 
-  const auto upto = witness.Absorb();
-  ASSERT_TRUE(WaitReceived(store_dsn, upto, Deadline::After(120s)))
-      << mirror.failure() << "\n"
-      << cluster.Connect(name + "_store").Value("SELECT problems FROM tidemark.progress");
+  auto store = cluster.Connect(name + "_store");
+  const auto received = [&] {
+    ASSERT_TRUE(WaitReceived(store_dsn, witness.Absorb(), Deadline::After(120s)))
+        << mirror.failure() << "\n"
+        << store.Value("SELECT problems FROM tidemark.progress");
+  };
+  ASSERT_NO_FATAL_FAILURE(received());
+  AwaitReadings(source, store);
+  ASSERT_NO_FATAL_FAILURE(received());
   {
     const auto wrong = readers.Stop();
     for (const auto& line : wrong) ADD_FAILURE() << line;
@@ -80,8 +149,8 @@ void ExpectEveryCommit(const std::string& name, int transactions, int sessions,
   ASSERT_TRUE(comparison.Advance(witness.commits()));
   EXPECT_TRUE(comparison.CompareHistory());
   EXPECT_TRUE(comparison.ComparePresent(source));
-  std::cout << comparison.compared() << " commits compared, " << readers.answers()
-            << " sums read\n";
+  std::cout << comparison.compared() << " commits compared, " << comparison.readings()
+            << " readings, " << readers.answers() << " sums read\n";
   mirror.Stop();
   EXPECT_EQ(mirror.failure(), "");
   if (!options.empty()) {
@@ -100,9 +169,16 @@ TEST(EveryCommit, IsReproducedByPositionTxAndInstant) {
 // From version 16 on the source can be told to send every change at once.
 TEST(EveryCommit, IsReproducedWhenTransactionsAreSentWhileTheyRun) {
   const bool at_once = tests::Cluster::SharedSource().Connect().server_version() >= 160000;
-  ExpectEveryCommit("streamed", static_cast<int>(Setting("TIDEMARK_ORACLE_TRANSACTIONS", 800)) / 2, 8,
+  ExpectEveryCommit("streamed", static_cast<int>(Setting("TIDEMARK_ORACLE_TRANSACTIONS", 800)) / 2,
+                    8,
                     at_once ? " options='-c debug_logical_replication_streaming=immediate'"
                             : " options='-c logical_decoding_work_mem=64kB'");
+}
+
+// With tables that come later by being created.
+TEST(EveryCommit, IsReproducedWhenAllTablesArePublished) {
+  ExpectEveryCommit("all", static_cast<int>(Setting("TIDEMARK_ORACLE_TRANSACTIONS", 800)) / 2, 4,
+                    "", Publishing::kAllTables);
 }
 
 // The oracle is no better than what it finds: each of these makes one answer wrong.
@@ -111,6 +187,7 @@ TEST(EveryCommit, AWrongVersionIsFound) {
   const auto source_dsn = cluster.CreateDatabase("tampered_source");
   const auto store_dsn = cluster.CreateDatabase("tampered_store");
   auto source = cluster.Connect("tampered_source");
+  PublishAs(Publishing::kNamed);
   Witness witness(source_dsn, "tampered_witness");
   source.Execute(SchemaSql());
   MirrorThread mirror({.name = "tampered", .source_dsn = source_dsn, .store_dsn = store_dsn});

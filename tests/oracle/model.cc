@@ -51,12 +51,15 @@ bool PassesFilter(const Change& change) {
 }
 
 Model::Model() {
-  for (const auto& shape : PublishedTables()) {
-    Table& table = tables_[shape.name];
-    table.shape = &shape;
-    for (const auto& name : shape.key) {
-      table.key.push_back(static_cast<size_t>(
-          std::find(shape.columns.begin(), shape.columns.end(), name) - shape.columns.begin()));
+  for (const auto* shapes : {&PublishedTables(), &ChangingTables()}) {
+    for (const auto& shape : *shapes) {
+      Table& table = tables_[shape.name];
+      table.shape = &shape;
+      table.columns = shape.columns;
+      for (const auto& name : shape.key) {
+        table.key.push_back(static_cast<size_t>(
+            std::find(shape.columns.begin(), shape.columns.end(), name) - shape.columns.begin()));
+      }
     }
   }
 }
@@ -74,15 +77,15 @@ std::string Model::KeyOf(const Table& table, const Row& row) {
 
 bool Model::Passes(const Table& table, const Row& row) {
   if (!table.shape->only_positive_n) return true;
-  const auto& columns = table.shape->columns;
+  const auto& columns = table.columns;
   const auto at = std::find(columns.begin(), columns.end(), "n") - columns.begin();
   return IsPositive(row[static_cast<size_t>(at)]);
 }
 
 Model::Row Model::RowOf(const Table& table, const Fields& fields, const Row* before) {
   Row row;
-  for (size_t i = 0; i < table.shape->columns.size(); ++i) {
-    const auto found = fields.find(table.shape->columns[i]);
+  for (size_t i = 0; i < table.columns.size(); ++i) {
+    const auto found = fields.find(table.columns[i]);
     if (found == fields.end()) {
       row.emplace_back();
     } else if (!found->second.unchanged) {
@@ -101,7 +104,9 @@ void Model::Insert(Table& table, Row row, Lsn end) {
   const auto text = RowText(row);
   Count(table, text, 1);
   if (table.key.empty()) {
-    ++table.bag[text];
+    Bagged& bagged = table.bag[text];
+    bagged.row = std::move(row);
+    ++bagged.times;
     return;
   }
   const auto key = KeyOf(table, row);
@@ -130,7 +135,7 @@ void Model::RemoveFromBag(Table& table, const Row& row) {
   if (found == table.bag.end()) {
     throw std::runtime_error(fmt::format("no such row in {}: {}", table.shape->name, text));
   }
-  if (--found->second == 0) table.bag.erase(found);
+  if (--found->second.times == 0) table.bag.erase(found);
   Count(table, text, -1);
 }
 
@@ -143,8 +148,28 @@ void Model::Truncate(Table& table) {
   table.digest = {};
 }
 
+// Every row anew, with that much more in n.
+void Model::Rewrite(Table& table, int64_t added, Lsn end) {
+  if (added == 0) return;
+  const auto n = static_cast<size_t>(
+      std::find(table.columns.begin(), table.columns.end(), "n") - table.columns.begin());
+  std::vector<Row> rows;
+  for (const auto& [key, live] : table.keyed) rows.push_back(live.row);
+  for (const auto& [text, bagged] : table.bag) rows.insert(rows.end(), bagged.times, bagged.row);
+  Truncate(table);
+  for (auto& row : rows) {
+    if (row[n]) row[n] = std::to_string(std::stoll(*row[n]) + added);
+    Insert(table, std::move(row), end);
+  }
+}
+
 void Model::Apply(Table& table, const Change& change, Lsn end) {
   using Kind = Change::Kind;
+  if (change.kind == Kind::kRewrite) return Rewrite(table, change.added, end);
+  if (change.kind == Kind::kRename) {
+    *std::find(table.columns.begin(), table.columns.end(), change.from) = change.to;
+  }
+  if (!change.of_rows()) return;
   if (change.kind == Kind::kTruncate) return Truncate(table);
   if (change.kind == Kind::kInsert) return Insert(table, RowOf(table, change.new_row, {}), end);
   if (table.key.empty()) {
@@ -193,9 +218,7 @@ std::vector<std::string> Model::RowsOf(const std::string& name) const {
   const Table& table = tables_.at(name);
   std::vector<std::string> rows;
   for (const auto& [key, live] : table.keyed) rows.push_back(RowText(live.row));
-  for (const auto& [text, times] : table.bag) {
-    rows.insert(rows.end(), static_cast<size_t>(times), text);
-  }
+  for (const auto& [text, bagged] : table.bag) rows.insert(rows.end(), bagged.times, text);
   std::sort(rows.begin(), rows.end());
   return rows;
 }

@@ -64,11 +64,16 @@ class Model {
     Row row;
     base::Lsn from;
   };
+  struct Bagged {
+    Row row;
+    size_t times = 0;
+  };
   struct Table {
     const TableShape* shape = nullptr;
+    std::vector<std::string> columns;              // by their names now
     std::vector<size_t> key;                       // positions
     std::unordered_map<std::string, Live> keyed;   // by the key's RowText
-    std::unordered_map<std::string, int64_t> bag;  // RowText → how often
+    std::unordered_map<std::string, Bagged> bag;   // by RowText
     Digest digest;
     std::vector<Version> closed;
     // Of the commit being applied: what its keys held before, where it was anything.
@@ -79,6 +84,7 @@ class Model {
   Row Remove(Table& table, const std::string& key);
   void RemoveFromBag(Table& table, const Row& row);
   void Truncate(Table& table);
+  void Rewrite(Table& table, int64_t added, base::Lsn end);
   static bool Passes(const Table& table, const Row& row);
   static Row RowOf(const Table& table, const Fields& fields, const Row* before);
   static std::string KeyOf(const Table& table, const Row& row);

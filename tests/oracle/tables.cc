@@ -8,14 +8,13 @@ namespace tidemark::oracle {
 
 namespace {
 
-bool filters = true;
+constexpr int kLateTables = 8;
 
-}  // namespace
+Publishing published_as = Publishing::kNamed;
 
-void LeaveOutFilters() { filters = false; }
-
-const std::vector<TableShape>& PublishedTables() {
-  static const std::vector<TableShape> tables = {
+std::vector<TableShape> TablesOf(Publishing publishing) {
+  const bool filters = publishing == Publishing::kNamed;
+  std::vector<TableShape> tables = {
       {"items", {"id", "n", "note"}, {"id"}},
       {"pairs", {"a", "b", "n"}, {"a", "b"}},
       {"wide_default", {"id", "k", "n", "big", "other"}, {"id"}},
@@ -37,27 +36,83 @@ const std::vector<TableShape>& PublishedTables() {
        {"id"}},
       {"bulk", {"id", "n", "pad"}, {"id"}, true},
   };
+  if (publishing == Publishing::kAllTables) tables.push_back({"unpublished", {"id", "n"}, {"id"}});
+  return tables;
+}
+
+}  // namespace
+
+void PublishAs(Publishing publishing) { published_as = publishing; }
+
+Publishing PublishedAs() { return published_as; }
+
+const std::vector<TableShape>& PublishedTables() {
+  static const std::vector<TableShape> tables[] = {TablesOf(Publishing::kNamed),
+                                                   TablesOf(Publishing::kNamedWhole),
+                                                   TablesOf(Publishing::kAllTables)};
+  return tables[static_cast<size_t>(published_as)];
+}
+
+const std::vector<TableShape>& ChangingTables() {
+  static const std::vector<TableShape> tables = [] {
+    std::vector<TableShape> all = {
+        {"rewritten", {"id", "n", "note"}, {"id"}},
+        {"rewritten_bag", {"n", "note"}, {}},
+        {"reshaped", {"id", "a", "b", "note"}, {"id"}},
+    };
+    for (int i = 0; i < kLateTables; ++i) {
+      all.push_back({LateTable(i), {"id", "n", "note"}, {"id"}});
+    }
+    return all;
+  }();
   return tables;
 }
 
 const TableShape* FindPublished(std::string_view name) {
-  const auto& tables = PublishedTables();
-  const auto found =
-      std::find_if(tables.begin(), tables.end(), [&](const auto& t) { return t.name == name; });
-  return found == tables.end() ? nullptr : &*found;
+  for (const auto* tables : {&PublishedTables(), &ChangingTables()}) {
+    const auto found =
+        std::find_if(tables->begin(), tables->end(), [&](const auto& t) { return t.name == name; });
+    if (found != tables->end()) return &*found;
+  }
+  return nullptr;
 }
 
-std::string SchemaSql() {
-  std::string published;
+std::string LateTable(int session) { return fmt::format("late_{}", session % kLateTables); }
+
+std::string CreateLateTableSql(int session) {
+  return fmt::format("CREATE TABLE {} (id integer PRIMARY KEY, n integer, note text)",
+                     LateTable(session));
+}
+
+namespace {
+
+// A default that calls a volatile function makes ALTER TABLE rewrite all rows.
+constexpr const char* kChangingSql = R"sql(
+CREATE TABLE rewritten (id integer PRIMARY KEY, n integer, note text);
+CREATE TABLE rewritten_bag (n integer, note text);
+ALTER TABLE rewritten_bag REPLICA IDENTITY FULL;
+CREATE TABLE reshaped (id integer PRIMARY KEY, a integer, b integer, note text);
+INSERT INTO rewritten SELECT i, i, 'first' FROM generate_series(1, 20) i;
+INSERT INTO rewritten_bag SELECT i % 5, 'first' FROM generate_series(1, 20) i;
+INSERT INTO reshaped SELECT i, i, -i, 'first' FROM generate_series(1, 20) i;
+CREATE FUNCTION seven() RETURNS integer LANGUAGE sql VOLATILE AS 'SELECT 7';
+)sql";
+
+}  // namespace
+
+std::string SchemaSql(bool changing) {
+  std::string published = "TABLE ";
   for (const auto& table : PublishedTables()) {
     if (table.name == "low" || table.name == "high") continue;
     published += table.name;
     if (table.only_positive_n) published += " WHERE (n > 0)";
-    if (filters && table.name == "listed") published += " (id, n)";
+    if (published_as == Publishing::kNamed && table.name == "listed") published += " (id, n)";
     published += ", ";
   }
   published += "parted";  // its leaves low and high
-  return fmt::format(R"sql(
+  if (changing) published += ", rewritten, rewritten_bag, reshaped";
+  if (published_as == Publishing::kAllTables) published = "ALL TABLES";
+  return std::string(changing ? kChangingSql : "") + fmt::format(R"sql(
 CREATE TABLE items (id integer PRIMARY KEY, n integer, note text);
 CREATE TABLE pairs (a text, b text, n numeric, PRIMARY KEY (a, b));
 CREATE TABLE wide_default (id integer PRIMARY KEY, k integer NOT NULL, n integer, big text,
@@ -96,7 +151,7 @@ CREATE TABLE unpublished (id integer PRIMARY KEY, n integer);
 INSERT INTO account_a SELECT i, 1000 FROM generate_series(1, 20) i;
 INSERT INTO account_b SELECT i, 1000 FROM generate_series(1, 20) i;
 INSERT INTO items SELECT i, 0, 'first' FROM generate_series(1, 40) i;
-CREATE PUBLICATION {} FOR TABLE {};
+CREATE PUBLICATION {} FOR {};
 )sql",
                      kPublication, published);
 }

@@ -21,19 +21,30 @@ struct TableShape {
   bool only_positive_n = false;  // published with the row filter n > 0
 };
 
-/// For sources before version 15, which have neither row filters nor column lists. Call it first.
-void LeaveOutFilters();
+/// How the tables are published. Sources before version 15 have no row filters and no column lists.
+enum class Publishing { kNamed, kNamedWhole, kAllTables };
+/// From now on so; kNamed until it is called. Not while other threads ask for tables.
+void PublishAs(Publishing publishing);
+Publishing PublishedAs();
 
-/// The published tables.
+/// The published tables whose columns stay.
 const std::vector<TableShape>& PublishedTables();
-/// The published table of that name, nullptr if it is not published.
+/// Those that are rewritten, lose or rename columns, or are created under the workload: their
+/// states are promised from some positions on only (promises.h). `columns` are those that they
+/// begin with.
+const std::vector<TableShape>& ChangingTables();
+/// The table of that name out of either, nullptr if it is not published.
 const TableShape* FindPublished(std::string_view name);
+/// The table that `session` of a workload creates, and its CREATE TABLE.
+std::string LateTable(int session);
+std::string CreateLateTableSql(int session);
 
-/// Creates all tables, fills some of them and creates the publication.
-std::string SchemaSql();
+/// Creates all tables but those that come later, fills some of them and creates the publication.
+/// `changing`: with those that change.
+std::string SchemaSql(bool changing = false);
 
-/// Whether a statement met the very moment in which a table's columns changed: it answers when it is asked
-/// again (docs/reference/limits.md).
+/// Whether a statement met the very moment in which a table's columns changed: it answers when it
+/// is asked again (docs/reference/limits.md).
 bool MetChangeOfColumns(const base::Error& error);
 
 /// The sum of all balances of account_a and account_b, which no transaction changes.

@@ -1,5 +1,6 @@
 #include "tests/oracle/test_decoding.h"
 
+#include <sstream>
 #include <stdexcept>
 
 namespace tidemark::oracle {
@@ -102,6 +103,34 @@ Change ReadChange(std::string_view text) {
   } else {
     line.Fail();
   }
+  return change;
+}
+
+// rewrite TABLE ADDED TYPES | rename TABLE FROM TO | reshape TABLE | join TABLE
+std::optional<Change> ReadMessage(std::string_view text) {
+  Line line(text);
+  line.Until("prefix: ");
+  if (line.Until(",") != kMessagePrefix) return std::nullopt;
+  line.Until("content:");
+  std::istringstream words{std::string(line.rest())};
+  std::string kind;
+  Change change;
+  change.tables.resize(1);
+  words >> kind >> change.tables[0];
+  if (kind == "rewrite") {
+    change.kind = Change::Kind::kRewrite;
+    words >> change.added >> change.types;
+  } else if (kind == "rename") {
+    change.kind = Change::Kind::kRename;
+    words >> change.from >> change.to;
+  } else if (kind == "reshape") {
+    change.kind = Change::Kind::kReshape;
+  } else if (kind == "join") {
+    change.kind = Change::Kind::kJoin;
+  } else {
+    line.Fail();
+  }
+  if (!words) line.Fail();
   return change;
 }
 

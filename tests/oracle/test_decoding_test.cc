@@ -32,5 +32,18 @@ TEST(TestDecoding, NamesAllTablesOfATruncate) {
   EXPECT_EQ(change.tables, (std::vector<std::string>{"a", "b"}));
 }
 
+TEST(TestDecoding, ReadsWhatTheWorkloadSaysAndNoOtherMessage) {
+  const auto change = ReadMessage(
+      "message: transactional: 1 prefix: oracle, sz: 22 content:rewrite t 2 23,20,25");
+  ASSERT_TRUE(change);
+  EXPECT_EQ(change->kind, Change::Kind::kRewrite);
+  EXPECT_EQ(change->tables, std::vector<std::string>{"t"});
+  EXPECT_EQ(change->added, 2);
+  EXPECT_EQ(change->types, "23,20,25");
+  EXPECT_FALSE(change->of_rows());
+  EXPECT_EQ(ReadMessage("message: transactional: 0 prefix: workload, sz: 7 content:outside"),
+            std::nullopt);
+}
+
 }  // namespace
 }  // namespace tidemark::oracle

@@ -360,9 +360,9 @@ void ScriptWriter::AddEmpty(Script& s) {
   }
 }
 
-// A column that the model knows nothing of: what it does know must stay right, in every commit. Of tables
-// that nobody truncates: their rows lie where they did. Nothing is dropped or renamed, since of a column
-// that came and went before anybody looked only reading the table whole can tell.
+// A column that the model knows nothing of: what it does know must stay right, in every commit. Of
+// tables that nobody truncates: their rows lie where they did. Nothing is dropped or renamed, since
+// of a column that came and went before anybody looked only reading the table whole can tell.
 void ScriptWriter::AddShape(Script& s) {
   static const char* const kTables[] = {"account_a", "account_b", "wide_index", "typed"};
   s.push_back(fmt::format("ALTER TABLE {} ADD COLUMN IF NOT EXISTS extra{} int DEFAULT {}",

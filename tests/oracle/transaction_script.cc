@@ -13,7 +13,9 @@ constexpr int kBulkRows = 15'000;
 void ScriptWriter::AddChanges(Script& s, int count) {
   for (int i = 0; i < count; ++i) {
     const int kind = Below(100);
-    if (kind < 22)
+    if (options_.changing && Below(5) == 0)
+      AddChanging(s);
+    else if (kind < 22)
       AddItems(s);
     else if (kind < 30)
       AddPairs(s);
@@ -61,10 +63,12 @@ std::vector<std::string> ScriptWriter::Next() {
     waiting_.pop_back();
     return s;
   }
+  if (options_.changing && Below(60) == 0) return NextChange();
+  if (options_.changing && joins_ < 3 && Below(25) == 0) return NextLate();
   const int kind = Below(100);
   if (kind == 0) {
     s = {"VACUUM FULL pairs"};  // another file, the same rows
-  } else if (shapes_ && kind < 4) {
+  } else if (options_.shapes && kind < 4) {
     s = {"BEGIN"};
     AddTransfer(s);
     AddShape(s);

@@ -9,12 +9,16 @@
 
 namespace tidemark::oracle {
 
+struct ScriptOptions {
+  bool shapes = false;    // some transactions add a column
+  bool changing = false;  // some rewrite, rename or create tables: those of ChangingTables
+};
+
 class ScriptWriter {
  public:
-  /// `session` numbers the writer: it keeps some keys and prepared transactions to itself.
-  /// `shapes`: some transactions add a column.
-  ScriptWriter(uint64_t seed, int session, bool shapes)
-      : random_(seed), session_(session), shapes_(shapes) {}
+  /// `session` numbers the writer: it keeps some keys, prepared transactions and a table to itself.
+  ScriptWriter(uint64_t seed, int session, ScriptOptions options)
+      : random_(seed), session_(session), options_(options) {}
 
   /// The statements of one transaction, BEGIN and COMMIT included where there are any.
   std::vector<std::string> Next();
@@ -43,11 +47,21 @@ class ScriptWriter {
   void AddTruncate(Script& script);
   void AddEmpty(Script& script);
   void AddShape(Script& script);
+  // changing_script.cc
+  void AddChanging(Script& script);
+  void AddRewritten(Script& script);
+  void AddReshaped(Script& script);
+  void AddLate(Script& script);
+  void AddRewrite(Script& script);
+  void AddReshape(Script& script);
+  Script NextChange();
+  Script NextLate();
 
   std::mt19937_64 random_;
   int session_;
-  bool shapes_;
-  int large_ = 0, prepared_ = 0;
+  ScriptOptions options_;
+  int large_ = 0, prepared_ = 0, volatile_ = 0, joins_ = 0;
+  bool late_ = false;                 // its own table has been created
   std::vector<std::string> waiting_;  // prepared and not yet ended
 };
 

@@ -73,6 +73,9 @@ bool Witness::ReadSome(Lsn upto) {
       commit->committed_at = ReadCommitTime(data);
       if (commit->end > known) commits_.push_back(std::move(*commit));
       commit.reset();
+    } else if (data.starts_with("message: ")) {
+      if (auto said = ReadMessage(data); said &&
+          commit) commit->changes.push_back(std::move(*said));
     } else if (data.starts_with("table ")) {
       if (!commit) throw std::runtime_error("a change outside a transaction");
       Change change = ReadChange(data);

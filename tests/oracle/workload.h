@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "tests/oracle/transaction_script.h"
 
 namespace tidemark::oracle {
 
@@ -18,7 +19,7 @@ struct WorkloadOptions {
   std::string dsn;
   uint64_t seed = 1;
   int sessions = 4;
-  bool shapes = false;  // some transactions add a column
+  ScriptOptions script;
   int large_every = 60;  // of the first session: more changes than a batch of the mirror; 0: none
   int pause_us_max = 0;  // between two transactions of a session
 };
