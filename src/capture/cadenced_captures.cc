@@ -75,7 +75,7 @@ void Run(const CadenceOptions& options, std::vector<PlannedDataset> datasets,
   CaptureOptions capture{.store_dsn = options.store_dsn,
                          .datasets = std::move(datasets),
                          .keep_going = options.keep_going,
-                         .history = {},
+                         .history = options.history,
                          .progressed = {}};
   try {
     const auto report = RunCapture(capture, stop);

@@ -17,6 +17,7 @@
 
 #include "capture/cadence.h"
 #include "capture/capture_plan.h"
+#include "temporal/history.h"
 
 namespace tidemark::capture {
 
@@ -30,6 +31,7 @@ struct CadenceOptions {
   std::vector<CadencedDataset> datasets;
   /// Of what is due together, publish what did not fail: a declared partial group.
   bool keep_going = false;
+  temporal::HistoryLimits history;
   /// The wall clock. One that is set back makes nothing due twice.
   std::function<base::Timestamp()> now;
 };

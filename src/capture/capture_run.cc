@@ -16,6 +16,8 @@
 #include "pg/wait.h"
 #include "temporal/capture_publish.h"
 #include "temporal/lease.h"
+#include "temporal/sealing.h"
+#include "temporal/statistics.h"
 #include "temporal/store.h"
 
 namespace tidemark::capture {
@@ -239,7 +241,8 @@ void Run::Settle() {
   }
   try {
     for (auto& member : members_) member.capture->CleanUp(member.good());
-    while (!stop_.stop_requested() && temporal::SealOne(store_)) {
+    temporal::RefreshStatistics(store_);
+    while (!stop_.stop_requested() && temporal::SealOne(store_, options_.history)) {
     }
   } catch (const Error& error) {
     spdlog::warn("the next capture will tidy up after this one: {}", error.what());

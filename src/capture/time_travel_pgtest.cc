@@ -129,7 +129,8 @@ TEST_F(TimeTravel, AVersionInsideOneBasisIsSeenOnlyByAllAndSourceTime) {
 }
 
 TEST_F(TimeTravel, DiffNamesEachRowThatChanged) {
-  source_->Execute("CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 0), (2, 0)");
+  source_->Execute("CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 0), (2, "
+                   "0)");
   Start();
   CatchUp();
   const auto a = CatchUp();
@@ -178,7 +179,8 @@ TEST_F(TimeTravel, SealedPartitionsGiveTheSameAnswers) {
     if (n % 10 == 0) CatchUp();
   }
   const std::string all =
-      "SELECT x, (SELECT string_agg(id || ':' || n, ',' ORDER BY id) FROM tidemark.as_of_tx(NULL::t, "
+      "SELECT x, (SELECT string_agg(id || ':' || n, ',' ORDER BY id) FROM "
+      "tidemark.as_of_tx(NULL::t, "
       "x)) FROM generate_series(1, 61) x ORDER BY x";
   const auto before = Rows(*store_, all);
   {
@@ -221,7 +223,8 @@ TEST_F(TimeTravel, LooksLikeTheSourceToItsCatalog) {
   Start();
   CatchUp();
   ExpectSame("SELECT attname, format_type(atttypid, atttypmod), attnotnull FROM pg_attribute WHERE "
-             "attrelid IN ('t'::regclass, 'p'::regclass) AND attnum > 0 ORDER BY attrelid::regclass::text, attnum");
+             "attrelid IN ('t'::regclass, 'p'::regclass) AND attnum > 0 ORDER BY "
+             "attrelid::regclass::text, attnum");
   ExpectSame("SELECT conname, contype FROM pg_constraint WHERE conrelid IN ('t'::regclass, "
              "'p'::regclass) ORDER BY 1");
   ExpectSame("SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1");

@@ -7,7 +7,8 @@
 #include "capture/slot_watch.h"
 #include "capture/source_connection.h"
 #include "pg/wait.h"
-#include "temporal/history.h"
+#include "temporal/sealing.h"
+#include "temporal/statistics.h"
 #include "temporal/store.h"
 
 namespace tidemark::capture {
@@ -23,7 +24,8 @@ constexpr std::chrono::seconds kConnectMax{10};
 void LookAtSlot(pg::Connection& source, const std::string& slot, int64_t warn_bytes,
                 Progress& progress) {
   const auto log = LookAtSlotLog(source, slot);
-  progress.SetRetained(log.retained_bytes, log.safe_bytes.value_or(-1));
+  progress.SetRetained(log.retained_bytes, log.safe_bytes.value_or(-1),
+                       log.free_bytes.value_or(-1));
   const auto judged = JudgeSlotLog(log, slot, warn_bytes);
   if (!progress.SetSlot(judged.complaint)) return;
   if (!judged.complaint) {
@@ -52,7 +54,8 @@ Upkeep::Upkeep(MirrorOptions options, std::string slot, Progress& progress) {
           store = temporal::OpenStore(options.store_dsn, Deadline::After(kConnectMax), stop);
           store->SetLimits(std::chrono::hours(1), stop);
         }
-        while (!stop.stop_requested() && temporal::SealOne(*store)) {
+        temporal::RefreshStatistics(*store);
+        while (!stop.stop_requested() && temporal::SealOne(*store, options.history)) {
         }
       } catch (const base::Error& error) {
         if (!stop.stop_requested()) spdlog::warn("upkeep: {}", error.what());

@@ -31,6 +31,9 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using Kind = RowDifference::Kind;
 
+// _to of current rows.
+const std::string kForever = "9223372036854775807";
+
 // A source, and a mirror of it that is written by hand: tx 1 holds everything received.
 class VerifyTest : public testing::Test {
  protected:
@@ -92,7 +95,8 @@ class VerifyTest : public testing::Test {
     temporal::StoreDataset(*store_, dataset);
     temporal::CreateCurrent(*store_, dataset, upstream);
     store_->Execute(
-        fmt::format("INSERT INTO {} SELECT v.*, 1 FROM ({}) AS v", dataset.Current(), rows_sql));
+        fmt::format("INSERT INTO {} SELECT 1, {}, v.* FROM ({}) AS v", dataset.Current(), kForever,
+                    rows_sql));
     pg::Transaction transaction(*store_);
     temporal::Attach(*store_, dataset, upstream, 1);
     std::move(transaction).Commit();
@@ -149,7 +153,7 @@ TEST_F(VerifyTest, EachKindOfDifferenceIsNamed) {
                      kRows),
          kRows);
   store_->Execute("DELETE FROM " + current_ + " WHERE id = 7");
-  store_->Execute("INSERT INTO " + current_ + " VALUES (2000, NULL, 0, 1)");
+  store_->Execute("INSERT INTO " + current_ + " VALUES (1, " + kForever + ", 2000, NULL, 0)");
   store_->Execute("UPDATE " + current_ + " SET a = '', b = -b WHERE id = 9");
   const auto table = OnlyTable();
   EXPECT_FALSE(table.equal);
@@ -212,7 +216,7 @@ TEST_F(VerifyTest, PartitionedTableIsComparedAsOne) {
 TEST_F(VerifyTest, WhatTheMirrorReceivedAfterThePointDoesNotCount) {
   Mirror("t", "CREATE TABLE public.t (id int PRIMARY KEY); INSERT INTO public.t VALUES (1)",
          "VALUES (1)");
-  store_->Execute("INSERT INTO " + current_ + " VALUES (2, 2)");
+  store_->Execute("INSERT INTO " + current_ + " VALUES (2, " + kForever + ", 2)");
   EXPECT_TRUE(OnlyTable().equal);
 }
 
@@ -286,7 +290,8 @@ constexpr const char* kThousand =
     "SELECT i AS id, i % 10 AS a FROM generate_series(1, 1000) i";
 
 TEST_F(VerifyTest, TableIsComparedInChunksOfItsKey) {
-  Mirror("t", std::string("CREATE TABLE public.t (id int PRIMARY KEY, a int); INSERT INTO public.t ") +
+  Mirror("t",
+         std::string("CREATE TABLE public.t (id int PRIMARY KEY, a int); INSERT INTO public.t ") +
                   kThousand,
          kThousand);
   request_.chunk_rows = 100;
@@ -298,7 +303,8 @@ TEST_F(VerifyTest, TableIsComparedInChunksOfItsKey) {
 
   store_->Execute("UPDATE " + current_ + " SET a = -1 WHERE id IN (100, 101)");
   store_->Execute("DELETE FROM " + current_ + " WHERE id = 550");
-  store_->Execute("INSERT INTO " + current_ + " VALUES (0, 0, 1), (1001, 0, 1)");
+  store_->Execute("INSERT INTO " + current_ + " VALUES (1, " + kForever + ", 0, 0), (1, " +
+                  kForever + ", 1001, 0)");
   const auto table = OnlyTable();
   EXPECT_EQ(table.source_count, 1000);
   EXPECT_EQ(table.mirror_count, 1001);
@@ -375,7 +381,8 @@ TEST_F(VerifyTest, InterruptedRunGoesOnBehindItsNewestChunk) {
 }
 
 TEST_F(VerifyTest, TableWhoseKeyHasChangedMeanwhileBeginsAnew) {
-  Mirror("t", std::string("CREATE TABLE public.t (id int PRIMARY KEY, a int); INSERT INTO public.t ") +
+  Mirror("t",
+         std::string("CREATE TABLE public.t (id int PRIMARY KEY, a int); INSERT INTO public.t ") +
                   kThousand,
          kThousand);
   request_.chunk_rows = 100;

@@ -121,7 +121,7 @@ ExitCode Capture(const Invocation& invocation, const CaptureArguments& arguments
       {.store_dsn = dsn,
        .datasets = std::move(plan),
        .keep_going = arguments.keep_going,
-       .history = {},
+       .history = PlanHistory(config),
        .progressed = [&](const auto& dataset, int64_t rows) { line.Show(dataset.name, rows); }},
       invocation.stop);
   line.Clear();

@@ -67,28 +67,33 @@ base::QualifiedName RelationOf(const Dataset& dataset) {
   return {dataset.relation.substr(0, dot), dataset.relation.substr(dot + 1)};
 }
 
-capture::MirrorOptions MirrorOf(const Config& config, const Mirror& mirror) {
-  capture::MirrorOptions options{.name = mirror.name,
-                                 .source_dsn = *config.FindSource(mirror.source)->dsn(),
-                                 .store_dsn = "",
-                                 .publication = mirror.publication,
-                                 .slot = mirror.slot,
-                                 .resync_on_gap = mirror.resync_on_gap,
-                                 .replace_undecodable = mirror.replace_undecodable,
-                                 .unknown_as_text = mirror.unknown_as_text,
-                                 .isolate_failed_tables = mirror.isolate_failed_tables};
-  if (mirror.wal_warn_bytes) options.wal_warn_bytes = *mirror.wal_warn_bytes;
+capture::MirrorOptions Followed(capture::MirrorOptions options, const Following& following) {
+  options.resync_on_gap = following.resync_on_gap;
+  options.replace_undecodable = following.replace_undecodable;
+  options.unknown_as_text = following.unknown_as_text;
+  options.isolate_failed_tables = following.isolate_failed_tables;
+  if (following.wal_warn_bytes) options.wal_warn_bytes = *following.wal_warn_bytes;
   return options;
 }
 
+capture::MirrorOptions MirrorOf(const Config& config, const Mirror& mirror) {
+  return Followed({.name = mirror.name,
+                   .source_dsn = *config.FindSource(mirror.source)->dsn(),
+                   .store_dsn = "",
+                   .publication = mirror.publication,
+                   .slot = mirror.slot},
+                  mirror.following);
+}
+
 capture::MirrorOptions MirrorOf(const Config& config, const Dataset& dataset) {
-  return {.name = dataset.name,
-          .source_dsn = *config.FindSource(dataset.source)->dsn(),
-          .store_dsn = "",
-          .publication = dataset.publication,
-          .slot = dataset.slot,
-          .only = capture::MirrorOptions::Only{.relation = RelationOf(dataset),
-                                               .in_store = PlaceOf(dataset)}};
+  return Followed({.name = dataset.name,
+                   .source_dsn = *config.FindSource(dataset.source)->dsn(),
+                   .store_dsn = "",
+                   .publication = dataset.publication,
+                   .slot = dataset.slot,
+                   .only = capture::MirrorOptions::Only{.relation = RelationOf(dataset),
+                                                        .in_store = PlaceOf(dataset)}},
+                  dataset.following);
 }
 
 capture::PlannedDataset Planned(capture::MirrorOptions mirror) {
@@ -180,8 +185,20 @@ std::vector<capture::MirrorOptions> PlanLive(const Config& config, const std::st
   for (const auto& dataset : config.datasets) {
     if (IsLive(config, dataset)) live.push_back(MirrorOf(config, dataset));
   }
-  for (auto& options : live) options.store_dsn = store_dsn;
+  for (auto& options : live) {
+    options.store_dsn = store_dsn;
+    options.history = PlanHistory(config);
+  }
   return live;
+}
+
+temporal::HistoryLimits PlanHistory(const Config& config) {
+  temporal::HistoryLimits limits;
+  for (const auto& retention : PlanRetentions(config)) {
+    if (!retention.span.empty()) limits.retentions.push_back(retention.span);
+    for (const auto& [table, span] : retention.by_table) limits.retentions.push_back(span);
+  }
+  return limits;
 }
 
 std::vector<temporal::Retention> PlanRetentions(const Config& config) {

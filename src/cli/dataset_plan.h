@@ -9,6 +9,7 @@
 #include "capture/capture_plan.h"
 #include "capture/mirror_options.h"
 #include "cli/config.h"
+#include "temporal/history.h"
 #include "temporal/prune.h"
 
 namespace tidemark::cli {
@@ -31,5 +32,8 @@ std::vector<std::pair<capture::PlannedDataset, std::string>> PlanCadences(const 
 
 /// How long the history of each mirror and dataset is kept; those that keep it for ever are left out.
 std::vector<temporal::Retention> PlanRetentions(const Config& config);
+
+/// How partitions of history are made, by how long history is kept.
+temporal::HistoryLimits PlanHistory(const Config& config);
 
 }  // namespace tidemark::cli

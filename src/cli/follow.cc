@@ -115,6 +115,7 @@ ExitCode Follow(const Invocation& invocation) {
       capture::RunCadences({.store_dsn = dsn,
                             .datasets = std::move(cadenced),
                             .keep_going = config.keep_going,
+                            .history = PlanHistory(config),
                             .now = Now},
                            stop);
     });

@@ -14,7 +14,7 @@ ApplyStatements StatementsFor(const Dataset& d) {
   s->columns = d.columns.size();
   s->all_binary = d.AllBinary();
   const std::string current = d.Current();
-  const std::string history = d.History();
+  const std::string history = d.OpenHistory();
   const std::string stage = fmt::format("pg_temp.stage_{}", d.id);
   const std::string found = fmt::format("pg_temp.found_{}", d.id);
   const std::string versions = fmt::format("pg_temp.versions_{}", d.id);

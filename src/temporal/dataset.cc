@@ -37,6 +37,8 @@ std::string_view KeyingWord(Keying keying) {
 
 std::string Dataset::Current() const { return fmt::format("tidemark_current.d{}", id); }
 std::string Dataset::History() const { return fmt::format("tidemark_history.d{}", id); }
+std::string Dataset::OpenHistory() const { return History() + "_open"; }
+std::string Dataset::Versions() const { return fmt::format("tidemark_versions.d{}", id); }
 
 std::string Dataset::ColumnList(const std::string& prefix) const {
   std::string list;

@@ -52,9 +52,13 @@ struct Dataset {
   /// in columns called RetiredName.
   std::vector<DatasetColumn> retired;
 
-  /// tidemark_current.d<id>, tidemark_history.d<id>, quoted.
+  /// tidemark_current.d<id>: the newest row versions.
   std::string Current() const;
+  /// tidemark_history.d<id>: all closed row versions. Write to OpenHistory(), which takes the new ones.
   std::string History() const;
+  std::string OpenHistory() const;
+  /// tidemark_versions.d<id>: both together.
+  std::string Versions() const;
   std::string ViewSchema() const { return name.schema + "_history"; }
   /// Quoted column names separated by ", ", each with `prefix` in front.
   std::string ColumnList(const std::string& prefix = "") const;

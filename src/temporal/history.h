@@ -1,13 +1,15 @@
-// The partitions of history tables: range-partitioned by _to. The newest one is open-ended and takes
-// all new rows; when it is full it is closed and a new one opened, and once closed it is sealed
-// (rewritten in _from order). Partitions change only under an exclusive lock of the whole history
-// table: a statement that was planned before takes its snapshot only afterwards, and would miss rows
-// in a partition that its plan does not know. docs/design/0004-sealing.md.
+// The partitions of history tables by _to: tables that inherit from the history table, each with a
+// constraint on _to by which the planner leaves it out. The newest one is open-ended and takes all new rows;
+// when it is full it is closed and a new one opened, and once closed it is sealed (sealing.h). Partitions
+// change only under an exclusive lock of the whole history table: a statement that was planned before takes
+// its snapshot only afterwards, and would miss rows in a partition that its plan does not know.
+// docs/design/0004-sealing.md.
 #pragma once
 
 #include <cstdint>
 #include <map>
-#include <stop_token>
+#include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "pg/connection.h"
@@ -16,11 +18,19 @@
 namespace tidemark::temporal {
 
 struct HistoryLimits {
-  int64_t rows_aimed = 1'000'000;  // a partition of this size is rewritten in seconds
+  /// A partition of this size is rewritten in seconds. Those of smaller tables are smaller.
+  int64_t rows_aimed = 1'000'000;
+  int64_t merge_bytes = int64_t{4} << 30;     // sealed ones are merged up to this size, indexes apart
+  /// How long history is kept, as intervals for PostgreSQL: by whole partitions, so that merged ones span
+  /// an eighth of the shortest at most. None: for ever.
+  std::vector<std::string> retentions = {};
 };
 
 /// Creates the first, open partition of a new history table.
 void CreateFirstPartition(pg::Connection& store, const Dataset& dataset);
+
+/// The index by which a partition finds a key's versions; empty for datasets without a key.
+std::string KeyIndexSql(const std::string& partition, const std::vector<std::string>& key_columns);
 
 /// Counts what goes into the open partitions and closes full ones.
 class HistoryPartitions {
@@ -36,7 +46,7 @@ class HistoryPartitions {
 
  private:
   struct Open {
-    int64_t rows = 0;
+    int64_t rows = 0, aimed = 0;
     bool loaded = false;  // rows from before this process have been added
     base::Deadline::Clock::time_point tried{};
   };
@@ -44,13 +54,5 @@ class HistoryPartitions {
   HistoryLimits limits_;
   std::map<int, Open> open_;
 };
-
-/// Rewrites one closed, unsealed partition in _from order and swaps it in. The swap waits until every
-/// snapshot that could not see the rewritten rows has ended, and holds readers up for a moment at
-/// most; both are tried again at the next call. False when there is nothing (more) to do now. Uses
-/// transactions of its own.
-///
-///     closed ──► rewritten beside it (rewritten_by) ──► frozen ──► swapped in (sealed)
-bool SealOne(pg::Connection& store);
 
 }  // namespace tidemark::temporal

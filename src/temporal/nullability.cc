@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/identifier.h"
 #include "base/kill_point.h"
+#include "temporal/inheritance.h"
 #include "temporal/reshape.h"
 
 namespace tidemark::temporal {
@@ -43,7 +44,10 @@ bool AllowNulls(pg::Connection& store, const Dataset& dataset,
   if (sql.empty()) return false;
   store.Execute("SAVEPOINT tidemark_nulls; SET LOCAL lock_timeout = '2s'");
   try {
+    // What a table inherits it cannot drop, and what it drops goes to its heirs.
+    const bool linked = TakeOffLinks(store, dataset.id);
     store.Execute(sql);
+    if (linked) PutOnLinks(store, dataset.journal, dataset.id);
     store.Execute("SET LOCAL lock_timeout TO DEFAULT; RELEASE SAVEPOINT tidemark_nulls");
   } catch (const base::Error& error) {
     if (!error.IsConnectionLoss()) {
@@ -54,17 +58,19 @@ bool AllowNulls(pg::Connection& store, const Dataset& dataset,
   return true;
 }
 
-void RefuseNulls(pg::Connection& store, const Dataset& dataset,
+bool RefuseNulls(pg::Connection& store, const Dataset& dataset,
                  const std::vector<std::string>& columns) {
   const auto strict = NotNullColumns(store, dataset);
+  const auto refused = RefusedByHeirs(store, dataset, columns);
+  const bool all = refused.size() == columns.size();
   std::string conditions, sets;
-  for (const auto& name : columns) {
+  for (const auto& name : refused) {
     if (Contains(strict, name)) continue;
     const auto column = QuoteIdentifier(name);
     conditions += fmt::format("{}{} IS NOT NULL", conditions.empty() ? "" : " AND ", column);
     sets += fmt::format("{}ALTER COLUMN {} SET NOT NULL", sets.empty() ? "" : ", ", column);
   }
-  if (conditions.empty()) return;
+  if (conditions.empty()) return all;
   const std::string current = dataset.Current();
   RunLocked(store, fmt::format("ALTER TABLE {} ADD CONSTRAINT tidemark_not_null CHECK ({}) NOT VALID",
                                current, conditions));
@@ -79,6 +85,7 @@ void RefuseNulls(pg::Connection& store, const Dataset& dataset,
     if (!error.IsConnectionLoss()) DropNullConstraints(store);
     throw;
   }
+  return all;
 }
 
 void DropNullConstraints(pg::Connection& store) {

@@ -21,8 +21,9 @@ bool AllowNulls(pg::Connection& store, const Dataset& dataset,
 ///
 ///     constraint added (not valid) ──► validated ──► NOT NULL set, constraint dropped
 ///
+/// False when heirs of the table still take NULLs in some of them: those are left.
 /// Throws 23514 when a row that is kept has a NULL.
-void RefuseNulls(pg::Connection& store, const Dataset& dataset,
+bool RefuseNulls(pg::Connection& store, const Dataset& dataset,
                  const std::vector<std::string>& columns);
 
 /// Drops the constraints of a RefuseNulls that was cut short. In transactions of its own.

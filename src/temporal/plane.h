@@ -1,6 +1,6 @@
-// The relations of one dataset in the store: the parent with the upstream's shape, the current
-// table, the partitioned history, the view over both and the time-travel functions. DDL only; all
-// of it is transactional, so a dataset appears whole or not at all. design.md, section 3.1.
+// The tables of one dataset in the store: the parent with the upstream's shape, the current table and
+// the partitioned history; what reads them at an instant is reading.h's. DDL only; all of it is
+// transactional, so a dataset appears whole or not at all. design.md, section 3.1.
 #pragma once
 
 #include <vector>
@@ -24,17 +24,6 @@ std::vector<std::string> BuildIndexes(pg::Connection& store, const Dataset& data
 /// Call inside the transaction that publishes the dataset's first basis, whose tx is `tx_first`.
 void Attach(pg::Connection& store, const Dataset& dataset, const pg::Relation& upstream,
             int64_t tx_first);
-
-/// Creates the view of all row versions and the functions that read the dataset at an instant, or
-/// makes them anew after its columns or key have changed. Throws 2BP01 when something else depends on
-/// the view.
-void DefineReading(pg::Connection& store, const Dataset& dataset);
-
-/// Lets readers read the attached dataset.
-void GrantReading(pg::Connection& store, const Dataset& dataset);
-
-/// Drops them, before columns that the view shows change. Throws 2BP01 like DefineReading.
-void DropReading(pg::Connection& store, const Dataset& dataset);
 
 /// Adds the foreign keys between attached parents, which hold no rows of their own to check: for the
 /// catalog only.

@@ -10,6 +10,7 @@
 #include "base/kill_point.h"
 #include "pg/wait.h"
 #include "temporal/dataset.h"
+#include "temporal/sealing.h"
 
 namespace tidemark::temporal {
 
@@ -167,6 +168,7 @@ int64_t Erase(pg::Connection& store, const base::QualifiedName& table,
                   : fmt::format("The key is ({}).", fmt::join(dataset.key_columns, ", ")));
   }
   pg::Transaction tx(store);
+  DiscardRewritten(store, dataset);
   const auto erased = store.Execute(
       fmt::format("DELETE FROM {} WHERE {}", dataset.History(), condition), values);
   // What verify has noted may name keys.

@@ -268,7 +268,7 @@ INSERT INTO {history} ({stored}, _from, _to)
 SELECT {values}, c._from, {tx}
 FROM {changed} x JOIN {current} c ON c.ctid = x.current
 )sql",
-        fmt::arg("history", d.History()), fmt::arg("stored", stored),
+        fmt::arg("history", d.OpenHistory()), fmt::arg("stored", stored),
         fmt::arg("values", d.StoredColumnList("c.")), fmt::arg("tx", tx),
         fmt::arg("changed", changed_), fmt::arg("current", current)));
     store_->Execute(fmt::format(

@@ -5,7 +5,10 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "temporal/plane.h"
+#include "temporal/history.h"
+#include "temporal/inheritance.h"
+#include "temporal/reading.h"
+#include "temporal/sealing.h"
 
 namespace tidemark::temporal {
 
@@ -18,13 +21,6 @@ std::string QuotedList(const std::vector<std::string>& names) {
   std::string list;
   for (const auto& name : names) list += (list.empty() ? "" : ", ") + QuoteIdentifier(name);
   return list;
-}
-
-const DatasetColumn* FindByName(const std::vector<DatasetColumn>& columns,
-                                const std::string& name) {
-  const auto found = std::find_if(columns.begin(), columns.end(),
-                                  [&](const DatasetColumn& c) { return c.name == name; });
-  return found == columns.end() ? nullptr : &*found;
 }
 
 bool Contains(const std::vector<std::string>& names, const std::string& name) {
@@ -40,17 +36,19 @@ void Reshape::Begin() {
   if (changed_) return;
   changed_ = true;
   const Dataset& d = *dataset_;
-  store_->Execute(fmt::format("LOCK TABLE ONLY {}, {}, {} IN ACCESS EXCLUSIVE MODE",
-                              d.name.Quoted(), d.Current(), d.History()));
-  DropReading(*store_, d);
   // A partition that is being sealed has the old shape: that begins again.
-  const auto rewritten = store_->Execute(
-      "UPDATE tidemark.history_partition SET rewritten_by = NULL "
-      "WHERE dataset = $1 AND rewritten_by IS NOT NULL RETURNING number",
-      {std::to_string(d.id)});
-  for (int i = 0; i < rewritten.rows(); ++i) {
-    store_->Execute(
-        fmt::format("DROP TABLE IF EXISTS {}_p{}_sealed", d.History(), rewritten.str(i, 0)));
+  DiscardRewritten(*store_, d);
+  linked_ = TakeOffLinks(*store_, d.id);
+  store_->Execute(fmt::format("LOCK TABLE ONLY {}, ONLY {}, {}, {} IN ACCESS EXCLUSIVE MODE",
+                              d.name.Quoted(), d.Versions(), d.Current(), d.History()));
+  DropReading(*store_, d);
+  store_->Execute(fmt::format("ALTER TABLE {1} NO INHERIT {0}; ALTER TABLE {2} NO INHERIT {0}",
+                              d.Versions(), d.Current(), d.History()));
+}
+
+void Reshape::AlterKept(const std::string& what) {
+  for (const auto& relation : {dataset_->Versions(), dataset_->History()}) {
+    store_->Execute(fmt::format("ALTER TABLE {} {}", relation, what));
   }
 }
 
@@ -106,7 +104,7 @@ void Reshape::Add(DatasetColumn column, const std::optional<std::string>& missin
   const std::string name = QuoteIdentifier(column.name);
   // The parent's child, the current table, too. What is history had no such column.
   const std::string parent = d.name.Quoted();
-  store_->Execute(fmt::format("ALTER TABLE {} ADD COLUMN {} {}", d.History(), name, column.type_sql));
+  AlterKept(fmt::format("ADD COLUMN {} {}", name, column.type_sql));
   store_->Execute(fmt::format("ALTER TABLE {} ADD COLUMN {} {}{}", parent, name, column.type_sql,
                               missing_value ? " DEFAULT " + *missing_value : ""));
   if (missing_value) {
@@ -135,15 +133,14 @@ void Reshape::Drop(const std::string& name) {
   store_->Execute(
       fmt::format("ALTER TABLE {} RENAME COLUMN {} TO {}", d.Current(), quoted, retired));
   store_->Execute(fmt::format("ALTER TABLE {} INHERIT {}", d.Current(), parent));
-  store_->Execute(
-      fmt::format("ALTER TABLE {} RENAME COLUMN {} TO {}", d.History(), quoted, retired));
+  AlterKept(fmt::format("RENAME COLUMN {} TO {}", quoted, retired));
   CloseRow(column);
   const auto kept = store_->Execute(
       "SELECT FROM tidemark.dataset_column WHERE dataset = $1 AND number = $2",
       {std::to_string(d.id), std::to_string(column.number)});
   if (kept.rows() == 0) {  // no row version was ever written with it
     store_->Execute(fmt::format("ALTER TABLE {} DROP COLUMN {}", d.Current(), retired));
-    store_->Execute(fmt::format("ALTER TABLE {} DROP COLUMN {}", d.History(), retired));
+    AlterKept(fmt::format("DROP COLUMN {}", retired));
   } else {
     d.retired.push_back(column);
   }
@@ -154,7 +151,7 @@ void Reshape::Rename(const std::string& from, const std::string& to) {
   Begin();
   Dataset& d = *dataset_;
   DatasetColumn& column = Find(from);
-  for (const auto& relation : {d.name.Quoted(), d.History()}) {
+  for (const auto& relation : {d.name.Quoted(), d.Versions(), d.History()}) {
     store_->Execute(fmt::format("ALTER TABLE {} RENAME COLUMN {} TO {}", relation,
                                 QuoteIdentifier(from), QuoteIdentifier(to)));
   }
@@ -195,7 +192,7 @@ bool Reshape::Retype(const std::string& name, const DatasetColumn& as) {
     // that the child has otherwise.
     const std::string parent = d.name.Quoted();
     store_->Execute(fmt::format("ALTER TABLE {} NO INHERIT {}", d.Current(), parent));
-    for (const auto& relation : {parent, d.Current(), d.History()}) {
+    for (const auto& relation : {parent, d.Versions(), d.Current(), d.History()}) {
       store_->Execute(fmt::format("ALTER TABLE {0} ALTER COLUMN {1} TYPE {2} USING {1}::{2}",
                                   relation, quoted, as.type_sql));
     }
@@ -263,9 +260,18 @@ WHERE c.conrelid IN ($1::regclass, $2::regclass) AND c.contype = 'p'
     store_->Execute(fmt::format("ALTER TABLE ONLY {} DROP CONSTRAINT {}", constraints.str(i, 0),
                                 constraints.str(i, 1)));
   }
-  store_->Execute(fmt::format("DROP INDEX IF EXISTS tidemark_current.d{0}_key; "
-                              "DROP INDEX IF EXISTS tidemark_history.d{0}_key_to",
-                              d.id));
+  store_->Execute(fmt::format("DROP INDEX IF EXISTS tidemark_current.d{}_key", d.id));
+  const auto indexes = store_->Execute(
+      R"sql(
+SELECT x.indexrelid::regclass
+FROM pg_catalog.pg_inherits i
+JOIN pg_catalog.pg_index x ON x.indrelid = i.inhrelid
+JOIN pg_catalog.pg_class c ON c.oid = x.indexrelid
+JOIN pg_catalog.pg_am m ON m.oid = c.relam
+WHERE i.inhparent = $1::regclass AND m.amname = 'btree'
+)sql",
+      {d.History()});
+  for (int i = 0; i < indexes.rows(); ++i) store_->Execute("DROP INDEX " + indexes.str(i, 0));
 }
 
 void Reshape::LeaveKey() {
@@ -291,8 +297,12 @@ void Reshape::SetKey(const std::vector<std::string>& key) {
         .Hint("Capture once more with the former key, then change it.");
   }
   store_->Execute(fmt::format("ALTER TABLE {} ADD PRIMARY KEY ({})", parent, columns));
-  store_->Execute(fmt::format("CREATE INDEX d{}_key_to ON {} ({}, _to)", d.id, d.History(),
-                              columns));
+  const auto partitions = store_->Execute(
+      "SELECT i.inhrelid::regclass FROM pg_catalog.pg_inherits i WHERE i.inhparent = $1::regclass",
+      {d.History()});
+  for (int i = 0; i < partitions.rows(); ++i) {
+    store_->Execute(KeyIndexSql(partitions.str(i, 0), key));
+  }
   d.key_columns = key;
   d.keying = Keying::kKey;
   store_->Execute(
@@ -312,7 +322,13 @@ void Reshape::AllowNulls(const std::string& name) {
 }
 
 void Reshape::Finish() {
-  if (changed_) DefineReading(*store_, *dataset_);
+  if (!changed_) return;
+  store_->Execute(fmt::format("ALTER TABLE {1} INHERIT {0}; ALTER TABLE {2} INHERIT {0}",
+                              dataset_->Versions(), dataset_->Current(), dataset_->History()));
+  DefineReading(*store_, *dataset_);
+  DefineReadingThroughParents(*store_, *dataset_);
+  // Those that do not fit by now do once the other table has been reshaped, too.
+  if (linked_) PutOnLinks(*store_, dataset_->journal, dataset_->id);
 }
 
 std::vector<std::string> NotNullColumns(pg::Connection& store, const Dataset& dataset) {
@@ -321,172 +337,12 @@ std::vector<std::string> NotNullColumns(pg::Connection& store, const Dataset& da
 SELECT DISTINCT a.attname
 FROM pg_catalog.pg_attribute a
 WHERE a.attrelid IN ($1::regclass, $2::regclass) AND a.attnum > 0 AND NOT a.attisdropped
-  AND a.attnotnull AND a.attname <> '_from'
+  AND a.attnotnull AND a.attname NOT IN ('_from', '_to')
 )sql",
       {dataset.name.Quoted(), dataset.Current()});
   std::vector<std::string> names;
   for (int i = 0; i < rows.rows(); ++i) names.push_back(rows.str(i, 0));
   return names;
-}
-
-namespace {
-
-const DatasetColumn* FindByNumber(const std::vector<DatasetColumn>& columns, int number) {
-  const auto found = std::ranges::find(columns, number, &DatasetColumn::source_number);
-  return found == columns.end() ? nullptr : &*found;
-}
-
-// Names may be swapped and given to others: whatever loses its name gets one of ours first.
-void FollowNames(Reshape& reshape, const Dataset& dataset, const NumberedShape& now) {
-  const std::vector<DatasetColumn> before = dataset.columns;
-  const auto between = [](int number) { return fmt::format("_renamed_{}", number); };
-  std::vector<DatasetColumn> renamed;
-  for (const auto& column : before) {
-    const DatasetColumn* one = FindByNumber(now.columns, column.source_number);
-    const bool in_key = Contains(dataset.key_columns, column.name);
-    if (one == nullptr ? in_key : one->name != column.name) renamed.push_back(column);
-    if (one == nullptr && !in_key) reshape.Drop(column.name);
-  }
-  const bool direct = std::ranges::none_of(renamed, [&](const DatasetColumn& column) {
-    const DatasetColumn* one = FindByNumber(now.columns, column.source_number);
-    return one == nullptr || FindByName(dataset.columns, one->name) != nullptr;
-  });
-  for (const auto& column : renamed) {
-    const DatasetColumn* one = FindByNumber(now.columns, column.source_number);
-    reshape.Rename(column.name, direct ? one->name : between(column.number));
-  }
-  if (direct) return;
-  for (const auto& column : renamed) {
-    const DatasetColumn* one = FindByNumber(now.columns, column.source_number);
-    if (one != nullptr) reshape.Rename(between(column.number), one->name);
-  }
-}
-
-}  // namespace
-
-bool FollowNumbers(pg::Connection& store, Dataset& dataset, const NumberedShape& now, int64_t tx) {
-  Reshape reshape(store, dataset, tx);
-  if (now.replaces_keys) reshape.ReplaceKeys();
-  FollowNames(reshape, dataset, now);
-  const std::vector<DatasetColumn> before = dataset.columns;
-  for (const auto& column : now.columns) {
-    const DatasetColumn* known = FindByNumber(before, column.source_number);
-    if (known == nullptr) {
-      const auto missing = now.missing.find(column.source_number);
-      DatasetColumn added = column;
-      added.number = 0;
-      reshape.Add(std::move(added), missing == now.missing.end() ? std::nullopt
-                                                       : std::optional(missing->second));
-    } else if (known->type_sql != column.type_sql && !reshape.Retype(column.name, column) &&
-               !now.complete) {
-      throw Error(base::kDatatypeMismatch,
-                  fmt::format("column \"{}\" of {} cannot change its type from {} to {}",
-                              column.name, dataset.name.Display(), known->type_sql,
-                              column.type_sql))
-          .Detail("Not every value that is kept has the same meaning in the new type.");
-    }
-  }
-  if (!now.key.empty() && now.key != dataset.key_columns) reshape.SetKey(now.key);
-  for (const auto& column : before) {
-    if (FindByNumber(now.columns, column.source_number) == nullptr) reshape.Drop(column.name);
-  }
-  const auto strict = NotNullColumns(store, dataset);
-  for (const auto& name : now.nullable) {
-    if (Contains(strict, name) && !Contains(now.key, name)) reshape.AllowNulls(name);
-  }
-  for (auto& column : dataset.columns) {
-    if (const DatasetColumn* one = FindByName(now.columns, column.name)) {
-      column.binary = one->binary;
-      column.source_type = one->source_type;
-      column.type_modifier = one->type_modifier;
-    }
-  }
-  reshape.Finish();
-  return reshape.changed();
-}
-
-void MatchByName(Dataset& dataset, const NumberedShape& now) {
-  int none = -1;  // below every number
-  for (auto& column : dataset.columns) {
-    const DatasetColumn* one = FindByName(now.columns, column.name);
-    column.source_number = one == nullptr ? none-- : one->source_number;
-  }
-}
-
-void SetKeying(pg::Connection& store, Dataset& dataset, Keying keying, int64_t tx) {
-  const std::string current = dataset.Current();
-  if (dataset.keying == Keying::kMultiset) {
-    store.Execute(fmt::format("ALTER TABLE {} DROP COLUMN _hash", current));
-  }
-  if (keying == Keying::kMultiset) {
-    store.Execute(fmt::format("ALTER TABLE {0} ADD COLUMN _hash uuid; "
-                              "CREATE INDEX d{1}_hash ON {0} (_hash)",
-                              current, dataset.id));
-  }
-  if (keying != Keying::kKey && dataset.keying == Keying::kKey) {
-    Reshape reshape(store, dataset, tx);
-    reshape.LeaveKey();
-    reshape.Finish();
-  }
-  dataset.keying = keying;
-  store.Execute(
-      "UPDATE tidemark.dataset SET keying = $2, key_columns = $3::text[] WHERE id = $1",
-      {std::to_string(dataset.id), std::string(KeyingWord(keying)), TextArray(dataset.key_columns)});
-}
-
-void Rename(pg::Connection& store, Dataset& dataset, const base::QualifiedName& name) {
-  DropReading(store, dataset);
-  store.Execute(fmt::format("CREATE SCHEMA IF NOT EXISTS {}", QuoteIdentifier(name.schema)));
-  if (name.name != dataset.name.name) {
-    store.Execute(fmt::format("ALTER TABLE {} RENAME TO {}", dataset.name.Quoted(),
-                              QuoteIdentifier(name.name)));
-  }
-  if (name.schema != dataset.name.schema) {
-    store.Execute(fmt::format("ALTER TABLE {} SET SCHEMA {}",
-                              base::QualifiedName{dataset.name.schema, name.name}.Quoted(),
-                              QuoteIdentifier(name.schema)));
-  }
-  dataset.name = name;
-  store.Execute("UPDATE tidemark.dataset SET schema_name = $2, table_name = $3 WHERE id = $1",
-                {std::to_string(dataset.id), name.schema, name.name});
-  DefineReading(store, dataset);
-  GrantReading(store, dataset);
-}
-
-bool FollowShape(pg::Connection& store, Dataset& dataset, const SourceShape& now, int64_t tx) {
-  Reshape reshape(store, dataset, tx);
-  const std::vector<DatasetColumn> before = dataset.columns;
-  for (const auto& column : now.columns) {
-    const DatasetColumn* known = FindByName(before, column.name);
-    if (known == nullptr) {
-      DatasetColumn added = column;
-      added.number = 0;
-      reshape.Add(std::move(added));
-    } else if (known->type_sql != column.type_sql && !reshape.Retype(column.name, column) &&
-               !now.complete) {
-      throw Error(base::kDatatypeMismatch,
-                  fmt::format("column \"{}\" of {} cannot change its type from {} to {}",
-                              column.name, dataset.name.Display(), known->type_sql,
-                              column.type_sql))
-          .Detail("Not every value that is kept has the same meaning in the new type.")
-          .Hint("Capture the relation as a snapshot, or declare it as a new dataset.");
-    }
-  }
-  if (now.key != dataset.key_columns) reshape.SetKey(now.key);
-  for (const auto& column : before) {
-    if (FindByName(now.columns, column.name) == nullptr) reshape.Drop(column.name);
-  }
-  const auto strict = NotNullColumns(store, dataset);
-  for (const auto& name : now.nullable) {
-    if (Contains(strict, name) && !Contains(now.key, name)) reshape.AllowNulls(name);
-  }
-  for (auto& column : dataset.columns) {
-    if (const DatasetColumn* one = FindByName(now.columns, column.name)) {
-      column.binary = one->binary;
-    }
-  }
-  reshape.Finish();
-  return reshape.changed();
 }
 
 }  // namespace tidemark::temporal

@@ -3,7 +3,8 @@
 // (number `tx`), so that nobody sees one without the other. The rows of the past keep their values: a
 // dropped column stays in current and history under RetiredName and in the view of all versions.
 //
-// Takes ACCESS EXCLUSIVE locks, in the order parent, current, history. A retype that rewrites rows is
+// Takes ACCESS EXCLUSIVE locks, in the order parent, current, history, before them on whatever inherits
+// from the table or the table from. A retype that rewrites rows is
 // PostgreSQL's own ALTER TABLE and shares its one flaw: a REPEATABLE READ transaction that began
 // before and had not yet touched the table finds it empty. One thread.
 #pragma once
@@ -49,11 +50,14 @@ class Reshape {
 
   /// Whether anything was changed.
   bool changed() const { return changed_; }
-  /// Makes view and functions anew, if something was changed. Call last.
+  /// Makes view and functions anew, if something was changed, and puts the links of inheritance on again
+  /// that fit; the others are off (inheritance.h). Call last.
   void Finish();
 
  private:
   void Begin();
+  /// ALTER TABLE of what holds row versions, apart from the current ones.
+  void AlterKept(const std::string& what);
   DatasetColumn& Find(const std::string& name);
   bool Lossless(const std::string& relation, const std::string& column, const std::string& from,
                 const std::string& to);
@@ -64,7 +68,7 @@ class Reshape {
   pg::Connection* store_;
   Dataset* dataset_;
   std::string tx_;
-  bool changed_ = false, replaces_keys_ = false;
+  bool changed_ = false, replaces_keys_ = false, linked_ = false;
 };
 
 /// Columns of current and parent that refuse NULLs.

@@ -56,7 +56,7 @@ class HistoryCheck : public MirrorFixture {
     auto faults = Faults();
     other.Execute("DELETE FROM " + current_ + "; INSERT INTO " + current_ +
                   " SELECT * FROM saved_c; DELETE FROM " + history_ + "; INSERT INTO " + history_ +
-                  " SELECT * FROM saved_h; DELETE FROM tidemark.version; "
+                  "_open SELECT * FROM saved_h; DELETE FROM tidemark.version; "
                   "INSERT INTO tidemark.version SELECT * FROM saved_v; "
                   "DELETE FROM tidemark.basis_member; "
                   "INSERT INTO tidemark.basis_member SELECT * FROM saved_m; "
@@ -70,7 +70,8 @@ class HistoryCheck : public MirrorFixture {
 TEST_F(HistoryCheck, WhatWasPublishedHolds) { EXPECT_THAT(Faults(), IsEmpty()); }
 
 TEST_F(HistoryCheck, VersionThatReachesBeyondItsSuccessorIsFound) {
-  EXPECT_THAT(FaultsAfter("UPDATE " + history_ + " SET _to = " + last_ + " WHERE id = 20 AND n = 2"),
+  EXPECT_THAT(FaultsAfter("UPDATE " + history_ + " SET _to = " + last_ +
+                          " WHERE id = 20 AND n = 2"),
               Contains(HasSubstr("two versions of key (20) overlap")));
 }
 
@@ -81,7 +82,8 @@ TEST_F(HistoryCheck, ClosedVersionThatReachesIntoTheCurrentRowIsFound) {
 
 TEST_F(HistoryCheck, ForgedVersionIsFound) {
   // In the gap after its deletion, so that it overlaps nothing.
-  EXPECT_THAT(FaultsAfter("INSERT INTO " + history_ + " (id, n, _from, _to) SELECT 1, 99, max(_to), " +
+  EXPECT_THAT(FaultsAfter("INSERT INTO " + history_ + "_open (id, n, _from, _to) SELECT 1, 99, "
+                                                      "max(_to), " +
                           last_ + " FROM " + history_ + " WHERE id = 1"),
               Contains(HasSubstr("are found")));
 }
@@ -152,7 +154,8 @@ TEST_F(HistoryCheck, VersionsOfAFormerKeyAreComparedByIt) {
   CatchUp();
   Stop();
   EXPECT_THAT(Faults(), IsEmpty());
-  EXPECT_THAT(FaultsAfter("UPDATE " + current_ + " SET _from = (SELECT max(_from) FROM " + history_ +
+  EXPECT_THAT(FaultsAfter("UPDATE " + current_ + " SET _from = (SELECT max(_from) FROM " +
+                          history_ +
                           " WHERE k = 'k20') WHERE k = 'k20'"),
               Contains(HasSubstr("(k20) overlap")));
   EXPECT_THAT(FaultsAfter("UPDATE " + history_ + " SET _from = 1 WHERE id = 20 AND n = 2"),

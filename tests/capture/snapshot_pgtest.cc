@@ -104,7 +104,8 @@ TEST_F(SnapshotCapture, UpdatesOfTheCurrentTableStayHot) {
 
 TEST_F(SnapshotCapture, DuplicateKeysRefuseAFirstCaptureNamingKeysAndRows) {
   source_->Execute(
-      "CREATE TABLE twice (id int, n int); INSERT INTO twice VALUES (1, 1), (2, 2), (1, 3), (3, 4), "
+      "CREATE TABLE twice (id int, n int); INSERT INTO twice VALUES (1, 1), (2, 2), (1, 3), (3, "
+      "4), "
       "(2, 5), (2, 6)");
   const auto error = Refused({Snapshot("twice")});
   EXPECT_EQ(error.state(), base::kUniqueViolation);
@@ -131,7 +132,8 @@ TEST_F(SnapshotCapture, DuplicateKeysRefuseALaterCaptureWhetherTheKeyIsNewOrKnow
 }
 
 TEST_F(SnapshotCapture, NullKeysRefuseTheCapture) {
-  source_->Execute("CREATE TABLE holes (id int, n int); INSERT INTO holes VALUES (1, 1), (NULL, 2)");
+  source_->Execute("CREATE TABLE holes (id int, n int); INSERT INTO holes VALUES (1, 1), (NULL, "
+                   "2)");
   auto error = Refused({Snapshot("holes")});
   EXPECT_EQ(error.state(), base::kNotNullViolation);
   EXPECT_THAT(error.detail(), HasSubstr("id=NULL in row 2"));
@@ -257,6 +259,7 @@ TEST_F(SnapshotCapture, SourceTimeIsWhenItWasReadAndSourcePositionsAreRefused) {
 
 TEST_F(SnapshotCapture, FullHistoryPartitionsAreClosedAndSealed) {
   history_.rows_aimed = 100;
+  history_.merge_bytes = 0;
   Captured({Snapshot("items")});
   for (int i = 0; i < 4; ++i) {
     source_->Execute("UPDATE items SET price = price + 1 WHERE id <= 120");

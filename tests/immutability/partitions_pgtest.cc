@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/identifier.h"
-#include "temporal/history.h"
+#include "temporal/sealing.h"
 #include "tests/cluster.h"
 #include "tests/oracle/comparison.h"
 #include "tests/oracle/mirror_thread.h"
@@ -110,7 +110,7 @@ TEST_F(Partitions, ATransactionOlderThanASealMissesNoVersion) {
       if (sealer.Value("SELECT count(*) FROM tidemark.history_partition WHERE sealed") != "0") {
         return true;
       }
-      temporal::SealOne(sealer);
+      temporal::SealOne(sealer, {});
       std::this_thread::sleep_for(20ms);
     }
     return false;

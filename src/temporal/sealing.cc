@@ -1,0 +1,248 @@
+#include "temporal/sealing.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "base/error.h"
+#include "base/log.h"
+
+namespace tidemark::temporal {
+
+using base::Error;
+
+namespace {
+
+// How many groups of rows by _from a sealed partition has. Within a group rows are ordered by _to, so the
+// pages of a partition form a grid over both, of which a block-range index finds the part alive at an instant.
+constexpr int kSlabs = 32;
+constexpr int kPagesPerRange = 16;
+
+// Partitions number `first` to `last` as one; a single closed one where they are the same.
+struct Group {
+  std::string dataset, first, last, count, from, to, key;
+  bool rewritten = false;
+  std::string History() const { return "tidemark_history.d" + dataset; }
+  std::string Name() const { return fmt::format("d{}_p{}", dataset, last); }
+  std::string Sealed() const { return fmt::format("{}_p{}_sealed", History(), last); }
+  std::string Members() const {
+    return fmt::format("dataset = {} AND number BETWEEN {} AND {}", dataset, first, last);
+  }
+};
+
+// One session seals at a time.
+class Turn {
+ public:
+  explicit Turn(pg::Connection& store)
+      : store_(&store),
+        taken_(store.Execute("SELECT pg_catalog.pg_try_advisory_lock(" + Lock() + ")").boolean(0, 0)) {}
+  ~Turn() {
+    if (!taken_ || !store_->IsOpen()) return;
+    try {
+      store_->Execute("SELECT pg_catalog.pg_advisory_unlock(" + Lock() + ")");
+    } catch (const Error& error) {  // the session's end lets it go
+      spdlog::debug("sealing: {}", error.what());
+    }
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  bool taken() const { return taken_; }
+
+ private:
+  static std::string Lock() { return "6071219443104215634"; }
+  pg::Connection* store_;
+  bool taken_;
+};
+
+constexpr const char* kGroup = R"sql(
+SELECT g.dataset, g.first, g.last,
+       (SELECT count(*) FROM tidemark.history_partition n
+        WHERE n.dataset = g.dataset AND n.number BETWEEN g.first AND g.last),
+       f.tx_from, l.tx_to,
+       coalesce((SELECT pg_catalog.string_agg(pg_catalog.quote_ident(k), ', ')
+                 FROM pg_catalog.unnest(d.key_columns) AS k), ''),
+       l.rewritten_by IS NOT NULL
+FROM ({}) AS g
+JOIN tidemark.history_partition f ON f.dataset = g.dataset AND f.number = g.first
+JOIN tidemark.history_partition l ON l.dataset = g.dataset AND l.number = g.last
+JOIN tidemark.dataset d ON d.id = g.dataset
+)sql";
+
+// What was rewritten is finished first.
+constexpr const char* kClosed = R"sql(
+  SELECT p.dataset, coalesce(p.rewritten_from, p.number) AS first, p.number AS last
+  FROM tidemark.history_partition p
+  WHERE p.rewritten_by IS NOT NULL OR (NOT p.sealed AND p.tx_to IS NOT NULL)
+  ORDER BY p.rewritten_by IS NULL, p.dataset, p.number LIMIT 1
+)sql";
+
+// Four neighbours of about the same size: none has more than a third of them all.
+constexpr const char* kMergeable = R"sql(
+  SELECT n.dataset, n.first, n.last
+  FROM (SELECT s.dataset, s.number AS last, pg_catalog.lag(s.number, 3) OVER w AS first,
+               pg_catalog.lag(s.tx_from, 3) OVER w AS tx_from, s.tx_to, d.journal,
+               sum(s.bytes) OVER (w ROWS 3 PRECEDING) AS bytes,
+               max(s.bytes) OVER (w ROWS 3 PRECEDING) AS largest
+        FROM (SELECT p.*, pg_catalog.pg_relation_size(to_regclass(
+                       pg_catalog.format('tidemark_history.d%s_p%s', p.dataset, p.number))) AS bytes
+              FROM tidemark.history_partition p WHERE p.sealed) s
+        JOIN tidemark.dataset d ON d.id = s.dataset
+        WINDOW w AS (PARTITION BY s.dataset ORDER BY s.number)) n
+  WHERE n.first IS NOT NULL AND n.largest * 3 <= n.bytes AND n.bytes <= $1
+    AND ($2 = '{}' OR (SELECT b.system_time FROM tidemark.basis_journal b
+                     WHERE b.journal = n.journal AND b.tx_last >= n.tx_to
+                     ORDER BY b.tx_last, b.system_time LIMIT 1)
+                  - (SELECT b.system_time FROM tidemark.basis_journal b
+                     WHERE b.journal = n.journal AND b.tx_last >= n.tx_from
+                     ORDER BY b.tx_last, b.system_time LIMIT 1) 
+                    <= (SELECT min(r::interval) / 8 FROM pg_catalog.unnest($2::text[]) AS r))
+  ORDER BY n.dataset, n.last DESC LIMIT 1
+)sql";
+
+std::optional<Group> Find(pg::Connection& store, const HistoryLimits& limits) {
+  auto rows = store.Execute(fmt::format(kGroup, kClosed));
+  if (rows.rows() == 0) {
+    rows = store.Execute(fmt::format(kGroup, kMergeable),
+                         {std::to_string(limits.merge_bytes), TextArray(limits.retentions)});
+  }
+  if (rows.rows() == 0) return std::nullopt;
+  return Group{.dataset = rows.str(0, 0), .first = rows.str(0, 1), .last = rows.str(0, 2),
+               .count = rows.str(0, 3), .from = rows.str(0, 4), .to = rows.str(0, 5),
+               .key = rows.str(0, 6), .rewritten = rows.boolean(0, 7)};
+}
+
+// The lock keeps those out that change closed versions in place.
+void Rewrite(pg::Connection& store, const Group& g) {
+  pg::Transaction tx(store);
+  store.Execute(fmt::format(
+      R"sql(
+LOCK TABLE ONLY {history} IN SHARE MODE;
+DROP TABLE IF EXISTS {sealed};
+CREATE TABLE {sealed} (LIKE {history} INCLUDING DEFAULTS,
+                       CONSTRAINT span CHECK (_to >= {from} AND _to < {to}));
+INSERT INTO {sealed}
+SELECT h.*
+FROM (SELECT pg_catalog.percentile_disc(ARRAY(SELECT i / {slabs}::float8
+                                              FROM pg_catalog.generate_series(1, {slabs} - 1) AS i))
+               WITHIN GROUP (ORDER BY _from) AS bounds
+      FROM {history} WHERE _to >= {from} AND _to < {to}) s,
+     {history} h
+WHERE h._to >= {from} AND h._to < {to}
+ORDER BY pg_catalog.width_bucket(h._from, s.bounds), h._to{key_after};
+CREATE INDEX ON {sealed} USING brin (_from, _to) WITH (pages_per_range = {pages})
+)sql",
+      fmt::arg("history", g.History()), fmt::arg("sealed", g.Sealed()), fmt::arg("from", g.from),
+      fmt::arg("to", g.to), fmt::arg("slabs", kSlabs), fmt::arg("pages", kPagesPerRange),
+      fmt::arg("key_after", g.key.empty() ? "" : ", " + g.key)));
+  if (!g.key.empty()) {
+    store.Execute(fmt::format("CREATE INDEX ON {} ({}, _to)", g.Sealed(), g.key));
+  }
+  store.Execute(
+      "UPDATE tidemark.history_partition "
+      "SET rewritten_by = pg_catalog.pg_current_xact_id(), rewritten_from = $3 "
+      "WHERE dataset = $1 AND number = $2",
+      {g.dataset, g.last, g.first});
+  std::move(tx).Commit();
+}
+
+// A snapshot older than the rewrite would find the new partition empty. Frozen rows are seen by
+// every snapshot, and rows can be frozen only when no older snapshot is left.
+bool Freeze(pg::Connection& store, const Group& g) {
+  store.Execute("VACUUM (FREEZE, ANALYZE) " + g.Sealed());
+  return store
+      .Execute(
+          R"sql(
+SELECT pg_catalog.age(c.relfrozenxid) < pg_catalog.age(p.rewritten_by::xid)
+FROM pg_catalog.pg_class c, tidemark.history_partition p
+WHERE c.oid = $1::regclass AND p.dataset = $2 AND p.number = $3
+)sql",
+          {g.Sealed(), g.dataset, g.last})
+      .boolean(0, 0);
+}
+
+bool SwapIn(pg::Connection& store, const Group& g) {
+  try {
+    pg::Transaction tx(store);
+    store.Execute(fmt::format(
+        "SET LOCAL lock_timeout = '150ms'; LOCK TABLE {} IN ACCESS EXCLUSIVE MODE", g.History()));
+    const auto members = store.Execute(
+        "SELECT number FROM tidemark.history_partition WHERE " + g.Members() + " ORDER BY number");
+    if (std::to_string(members.rows()) != g.count) {  // retention has dropped some
+      store.Execute(fmt::format(
+          "DROP TABLE {}; UPDATE tidemark.history_partition SET rewritten_by = NULL "
+          "WHERE dataset = {} AND number = {}",
+          g.Sealed(), g.dataset, g.last));
+      std::move(tx).Commit();
+      return true;
+    }
+    for (int i = 0; i < members.rows(); ++i) {
+      store.Execute(fmt::format("DROP TABLE {}_p{}", g.History(), members.str(i, 0)));
+    }
+    store.Execute(fmt::format(
+        R"sql(
+ALTER TABLE {sealed} INHERIT {history};
+ALTER TABLE {sealed} RENAME TO {name};
+DELETE FROM tidemark.history_partition WHERE {members} AND number < {last};
+UPDATE tidemark.history_partition SET sealed = true, rewritten_by = NULL, tx_from = {from}
+WHERE dataset = {dataset} AND number = {last}
+)sql",
+        fmt::arg("sealed", g.Sealed()), fmt::arg("history", g.History()),
+        fmt::arg("name", g.Name()), fmt::arg("members", g.Members()), fmt::arg("last", g.last),
+        fmt::arg("from", g.from), fmt::arg("dataset", g.dataset)));
+    std::move(tx).Commit();
+    return true;
+  } catch (const Error& error) {
+    if (error.state() != base::kLockNotAvailable) throw;
+    return false;
+  }
+}
+
+}  // namespace
+
+bool SealOne(pg::Connection& store, const HistoryLimits& limits) {
+  const Turn turn(store);
+  if (!turn.taken()) return false;
+  const auto group = Find(store, limits);
+  if (!group) return false;
+  try {
+    if (!group->rewritten) Rewrite(store, *group);
+    if (!Freeze(store, *group)) {
+      spdlog::debug("sealing {} waits for older snapshots", group->Name());
+      return false;
+    }
+    constexpr int kTries = 20;
+    for (int i = 0; i < kTries; ++i) {
+      if (SwapIn(store, *group)) {
+        spdlog::debug("sealed {}", group->Name());
+        return true;
+      }
+    }
+    spdlog::debug("sealing {} waits for its users", group->Name());
+  } catch (const Error& error) {  // DiscardRewritten has ended it, or dropped what there was of it
+    if (error.state() != base::kQueryCanceled && error.state() != base::kUndefinedTable) throw;
+    spdlog::debug("sealing {} makes way for a change of its history", group->Name());
+  }
+  return false;
+}
+
+void DiscardRewritten(pg::Connection& store, const Dataset& dataset) {
+  store.Execute(
+      R"sql(
+SELECT pg_catalog.pg_cancel_backend(l.pid) FROM pg_catalog.pg_locks l
+WHERE l.relation = $1::regclass AND l.mode = 'ShareLock' AND l.granted
+  AND l.database = (SELECT oid FROM pg_catalog.pg_database
+                    WHERE datname = pg_catalog.current_database())
+)sql",
+      {dataset.History()});
+  store.Execute(fmt::format("LOCK TABLE ONLY {} IN ROW EXCLUSIVE MODE", dataset.History()));
+  const auto rewritten = store.Execute(
+      "UPDATE tidemark.history_partition SET rewritten_by = NULL "
+      "WHERE dataset = $1 AND rewritten_by IS NOT NULL RETURNING number",
+      {std::to_string(dataset.id)});
+  for (int i = 0; i < rewritten.rows(); ++i) {
+    store.Execute(fmt::format("DROP TABLE IF EXISTS {}_p{}_sealed", dataset.History(),
+                              rewritten.str(i, 0)));
+  }
+}
+
+}  // namespace tidemark::temporal
