@@ -20,6 +20,7 @@ struct Problem {
   std::string what;
   std::string fix;  // may be empty for a note
   base::SqlState state;
+  bool watched = false;  // it may come and go: a mirror says it anew whenever it looks
 };
 
 }  // namespace tidemark::source

@@ -71,6 +71,7 @@ PreflightReport Preflight(pg::Connection& source, const PreflightOptions& option
   report.tables = LoadCandidates(source, options, report);
   if (options.only) KeepOnly(options, report);
   RefuseUnfitTables(source, options, report);
+  NoteMissingHeirs(source, report);
   if (!options.only) ListUnmirrored(source, options, report);
   if (options.only) RefuseAllWithIt(report);
   MakeReadable(report.problems);

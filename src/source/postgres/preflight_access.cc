@@ -23,11 +23,7 @@ Oid OidOf(const pg::Result& rows, int row, int column) {
 constexpr const char* kPrivileges = R"sql(
 SELECT c.oid, pg_catalog.has_schema_privilege(c.relnamespace, 'USAGE'),
        pg_catalog.pg_has_role(c.relowner, 'USAGE'),
-       pg_catalog.row_security_active(c.oid), (
-         SELECT pg_catalog.string_agg(k.relname, ', ' ORDER BY k.relname)
-         FROM pg_catalog.pg_inherits i
-         JOIN pg_catalog.pg_class k ON k.oid = i.inhrelid
-         WHERE i.inhparent = c.oid AND c.relkind = 'r')
+       pg_catalog.row_security_active(c.oid)
 FROM pg_catalog.pg_class c
 WHERE c.oid = ANY ($1::oid[])
 )sql";
@@ -74,7 +70,6 @@ std::map<Oid, TableAccess> LoadAccess(pg::Connection& source,
     table.schema_usage = rows.boolean(i, 1);
     table.owned = rows.boolean(i, 2);
     table.filtered = rows.boolean(i, 3);
-    table.heirs = rows.str(i, 4);
   }
   const auto unreadable = source.Execute(kUnreadableColumns, {wanted});
   for (int i = 0; i < unreadable.rows(); ++i) {

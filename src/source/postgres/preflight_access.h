@@ -20,7 +20,6 @@ struct TableAccess {
   bool owned = true;      // by this role or one whose rights it has
   bool filtered = false;  // row-level security would hide rows from this role
   std::set<std::string> unreadable_columns;
-  std::string heirs;  // names of the tables that inherit from it, no partitions
   std::vector<pg::Relation> leaves;  // of a partitioned table, with their kinds and identities
 };
 

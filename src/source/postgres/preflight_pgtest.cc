@@ -143,16 +143,20 @@ TEST_F(PreflightTest, ColumnListAndRowFilterAreReported) {
   EXPECT_THAT(Said(report, ""), HasSubstr("does not publish TRUNCATE"));
 }
 
-TEST_F(PreflightTest, TableThatOthersInheritFromIsMirroredWithANote) {
+TEST_F(PreflightTest, HeirsThatAreNotMirroredAreNamedAtTheirParents) {
   Run("CREATE TABLE public.t (id int PRIMARY KEY);"
       "CREATE TABLE public.heir (PRIMARY KEY (id)) INHERITS (public.t);"
+      "CREATE TABLE public.left_out () INHERITS (public.heir);"
+      "CREATE TABLE public.whole (id int PRIMARY KEY);"
+      "CREATE TABLE public.its_heir (PRIMARY KEY (id)) INHERITS (public.whole);"
       "CREATE TABLE public.p (id int PRIMARY KEY) PARTITION BY RANGE (id);"
       "CREATE TABLE public.p1 PARTITION OF public.p FOR VALUES FROM (0) TO (9);"
-      "CREATE PUBLICATION tidemark FOR TABLE public.t, public.heir, public.p");
+      "CREATE PUBLICATION tidemark FOR TABLE ONLY public.t, ONLY public.heir, public.whole, public.p");
   const auto report = Report();
   EXPECT_THAT(Tables(report), testing::Contains("public.t"));
-  EXPECT_THAT(Said(report, "public.t"), HasSubstr("heir inherit from it"));
-  EXPECT_THAT(Said(report, "public.heir"), testing::Not(HasSubstr("inherit")));
+  EXPECT_THAT(Said(report, "public.t"), HasSubstr("not mirrored: public.left_out"));
+  EXPECT_THAT(Said(report, "public.heir"), HasSubstr("not mirrored: public.left_out"));
+  EXPECT_THAT(Said(report, "public.whole"), testing::Not(HasSubstr("inherit")));
   EXPECT_THAT(Said(report, "public.p"), testing::Not(HasSubstr("inherit")));
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/identifier.h"
+#include "source/postgres/inheritance.h"
 #include "source/postgres/preflight_access.h"
 #include "source/postgres/preflight_identity.h"
 #include "source/postgres/preflight_type.h"
@@ -66,7 +67,6 @@ class Judgement {
     CheckColumns();
     CheckTypes();
     CheckLeaves();
-    CheckHeirs();
     CheckIdentity();
     return std::move(problems_);
   }
@@ -182,13 +182,6 @@ class Judgement {
     }
   }
 
-  void CheckHeirs() {
-    if (access_.heirs.empty()) return;
-    Note(fmt::format("{} inherit from it: in the mirror it shows its own rows only", access_.heirs),
-         "read it together with them (UNION ALL), or make it a partitioned table",
-         base::kFeatureNotSupported);
-  }
-
   std::string IdentityFix() const {
     return fmt::format("add a primary key, or ALTER TABLE {} REPLICA IDENTITY FULL", name_);
   }
@@ -294,6 +287,25 @@ void RefuseUnfitTables(pg::Connection& source, const PreflightOptions& options,
     std::move(problems.begin(), problems.end(), std::back_inserter(report.problems));
   }
   report.tables = std::move(fit);
+}
+
+void NoteMissingHeirs(pg::Connection& source, PreflightReport& report) {
+  std::set<pg::Oid> mirrored;
+  for (const auto& table : report.tables) mirrored.insert(table.relation.oid);
+  const auto families = FamiliesOf(LoadInheritance(source), mirrored);
+  for (const auto& table : report.tables) {
+    const auto missing = families.missing.find(table.relation.oid);
+    if (missing == families.missing.end()) continue;
+    report.problems.push_back(
+        {.severity = Severity::kNote,
+         .table = table.relation.name.Display(),
+         .what = fmt::format("inheriting from it, but not mirrored: {}. Their rows are not among "
+                             "those that it shows in the mirror",
+                             fmt::join(missing->second, ", ")),
+         .fix = "mirror them, too",
+         .state = base::kFeatureNotSupported,
+         .watched = true});
+  }
 }
 
 }  // namespace tidemark::source

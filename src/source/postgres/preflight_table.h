@@ -11,4 +11,7 @@ namespace tidemark::source {
 void RefuseUnfitTables(pg::Connection& source, const PreflightOptions& options,
                        PreflightReport& report);
 
+/// Notes which of report.tables have heirs that are not among them. After the unfit ones are out.
+void NoteMissingHeirs(pg::Connection& source, PreflightReport& report);
+
 }  // namespace tidemark::source

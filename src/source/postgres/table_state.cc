@@ -19,11 +19,7 @@ SELECT c.oid, n.nspname, c.relname, {rules}, e.oid, e.enumlabel, (
          WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped), (
          SELECT pg_catalog.string_agg(a.attnum::text, ',')
          FROM pg_catalog.pg_attribute a
-         WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attnotnull), (
-         SELECT pg_catalog.string_agg(k.relname, ', ' ORDER BY k.relname)
-         FROM pg_catalog.pg_inherits i
-         JOIN pg_catalog.pg_class k ON k.oid = i.inhrelid
-         WHERE i.inhparent = c.oid AND c.relkind = 'r')
+         WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attnotnull)
 FROM pg_catalog.pg_publication_tables p
 JOIN pg_catalog.pg_namespace n ON n.nspname = p.schemaname
 JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = p.tablename
@@ -178,8 +174,7 @@ std::vector<TableState> LoadTableStates(pg::Connection& source, const std::strin
                         .rules = rows.str(i, 3),
                         .attributes = rows.str(i, 6),
                         .labels = {},
-                        .not_null = Numbers(rows.str(i, 7)),
-                        .heirs = rows.str(i, 8)});
+                        .not_null = Numbers(rows.str(i, 7))});
       std::ranges::replace(tables.back().rules, '\n', ' ');
     }
     if (!rows.is_null(i, 4)) {

@@ -39,9 +39,7 @@ struct TableState {
   std::string rules;             // row filter and column list
   std::string attributes;        // which transactions last changed its columns
   std::map<pg::Oid, std::string> labels;  // of the enums of its columns, by pg_enum.oid
-  // No part of the text:
-  std::set<int> not_null;                 // numbers of columns
-  std::string heirs;                      // names of the tables that inherit from it, no partitions
+  std::set<int> not_null;                 // numbers of columns; no part of the text
 
   /// One line for each fact, to be kept.
   std::string Text() const;
