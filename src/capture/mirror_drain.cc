@@ -107,14 +107,34 @@ void MirrorDrain::Apply(temporal::CaptureContents& contents, std::stop_token sto
       base::KillPoint("drain.applied");
       return;
     } catch (const Error& error) {
-      const bool again = error.IsTransient() && tried < kTries;
-      if (stop.stop_requested() || !store_->IsOpen() || !again) throw;
+      if (stop.stop_requested() || !store_->IsOpen()) throw;
+      const auto* table = draining_ ? draining_->mirror.at_work() : nullptr;
+      if (!error.IsTransient() && GoWithout(table, error, stop)) {
+        // In a transaction of the store's that is new: where it is a neighbour of the source, the slot
+        // of the reading would wait for this one.
+        throw Error(base::kSerializationFailure,
+                    fmt::format("a change of {} was refused: {}", table->name.Display(),
+                                error.message()));
+      }
+      if (!error.IsTransient() || tried == kTries) throw;
       spdlog::info("mirror {}: {}; draining again", options_.name, error.what());
       store_->Execute("ROLLBACK TO SAVEPOINT tidemark_drain");
     }
     pg::Bell bell;
     bell.Wait(-1, false, Deadline::After(kPause * tried), stop);
   }
+}
+
+// The store refuses what the source has done to one table. Whether the next transaction may do without
+// it: its changes wait then, and it is read whole.
+bool MirrorDrain::GoWithout(const temporal::Dataset* table, const Error& error,
+                            std::stop_token stop) {
+  if (table == nullptr) return false;
+  if (!options_.isolate_failed_tables && !MetRewrittenRows(options_, *table, error, stop)) {
+    return false;
+  }
+  SetAside(options_, *table, error, std::move(stop));
+  return true;
 }
 
 MemberTotals MirrorDrain::Settle(const temporal::CaptureContents& contents) {

@@ -7,10 +7,12 @@
 #include <optional>
 #include <string>
 
+#include "base/error.h"
 #include "capture/capture_member.h"
 #include "capture/journal.h"
 #include "capture/mirror_options.h"
 #include "pg/connection.h"
+#include "temporal/dataset.h"
 #include "temporal/lease.h"
 
 namespace tidemark::capture {
@@ -33,6 +35,7 @@ class MirrorDrain : public CaptureMember {
  private:
   struct Copying;
   struct Draining;
+  bool GoWithout(const temporal::Dataset* table, const base::Error& error, std::stop_token stop);
   void CopyFirst(Progress& progress, std::stop_token stop);
 
   pg::Connection* store_;

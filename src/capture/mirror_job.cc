@@ -48,7 +48,9 @@ void MirrorJob::Run(std::stop_token stop) {
         progress_->SetState(passing ? CaptureState::kWaiting : CaptureState::kFailed);
         progress_->SetFailure(ComplaintOf(error));
       }
-      if (Deadline::Clock::now() - began > kRetryMost) pause = kRetryFirst;
+      // One that begins again in order to do otherwise has nothing to wait for.
+      const bool at_once = error.state() == base::kSerializationFailure;
+      if (at_once || Deadline::Clock::now() - began > kRetryMost) pause = kRetryFirst;
     }
     try {
       bell.Wait(-1, false, Deadline::After(pause), stop);
@@ -119,23 +121,14 @@ void MirrorJob::Follow(pg::Connection& store, const temporal::Lease& lease,
                                  .binary = !options_.unknown_as_text},
                                 stop);
     MirrorStream mirror(store, lease, journal, from, std::move(followed), progress, options_,
-                        {.one_by_one_until = one_by_one_until_, .history = options_.history});
+                        {.one_by_one_until = one_by_one_until_,
+                         .publish_before = publish_before_,
+                         .history = options_.history});
     try {
       mirror.Run(stream, stop);
     } catch (const Error& error) {
       by_source = stream.Failed();
-      const bool stays = !stop.stop_requested() && !error.IsTransient();
-      if (stays && mirror.at_work() != nullptr && TakeNulls(*mirror.at_work(), error, stop)) {
-        throw Error(base::kSerializationFailure,
-                    fmt::format("{} takes NULLs now: again", mirror.at_work()->name.Display()));
-      }
-      if (stays && options_.isolate_failed_tables && mirror.at_work() != nullptr) {
-        SetAside(*mirror.at_work(), error, stop);
-      }
-      // Find the commit that cannot be applied: next time, one commit at a time up to here.
-      if (stays) {
-        one_by_one_until_ = std::max(one_by_one_until_, mirror.newest_received());
-      }
+      MindFailure(mirror, error, stop);
       throw;
     }
   } catch (const Error& error) {
@@ -144,6 +137,27 @@ void MirrorJob::Follow(pg::Connection& store, const temporal::Lease& lease,
     }
     throw;
   }
+}
+
+// What the next run has to know of the error that ended this one. Throws another one where that says
+// better what comes next.
+void MirrorJob::MindFailure(const MirrorStream& mirror, const Error& error, std::stop_token stop) {
+  publish_before_ = mirror.publish_first();
+  if (stop.stop_requested() || error.IsTransient()) return;
+  const auto* table = mirror.at_work();
+  if (table != nullptr && TakeNulls(*table, error, stop)) {
+    throw Error(base::kSerializationFailure,
+                fmt::format("{} takes NULLs now: again", table->name.Display()));
+  }
+  // Find the commit that cannot be applied: next time, one commit at a time up to here.
+  const bool alone = mirror.newest_received() <= one_by_one_until_;
+  one_by_one_until_ = std::max(one_by_one_until_, mirror.newest_received());
+  if (table == nullptr) return;
+  if (!options_.isolate_failed_tables && !MetRewrittenRows(options_, *table, error, stop)) return;
+  if (alone) BeginWithout(*table, error, stop);  // all that came before is published
+  throw Error(base::kSerializationFailure,
+              fmt::format("a change of {} was refused: again, one commit at a time: {}",
+                          table->name.Display(), error.message()));
 }
 
 // The source has dropped a NOT NULL, which the stream does not tell, and may have it again by now.
@@ -160,13 +174,11 @@ bool MirrorJob::TakeNulls(const temporal::Dataset& table, const Error& error,
   return changed;
 }
 
-// The store refuses what the source has done to one table. From the next start on its changes wait,
-// and it is read whole again until the store takes that, while the others go on.
-void MirrorJob::SetAside(const temporal::Dataset& table, const Error& error, std::stop_token stop) {
-  spdlog::error("{} is set aside: {}", table.name.Display(), error.Full());
-  auto side = temporal::OpenStore(options_.store_dsn, Deadline::After(kConnectMax), stop);
-  side.Execute("SELECT tidemark.request_resync($1, $2)",
-               {std::to_string(table.id), "changes of it were refused: " + error.message()});
+// While the others go on.
+void MirrorJob::BeginWithout(const temporal::Dataset& table, const Error& error,
+                             std::stop_token stop) {
+  SetAside(options_, table, error, stop);
+  one_by_one_until_ = {};
   throw Error(base::kSerializationFailure,
               fmt::format("{} is to be read whole again: {}", table.name.Display(),
                           error.message()));

@@ -37,14 +37,15 @@ class MirrorJob {
   void Follow(pg::Connection& store, const temporal::Lease& lease, const Journal& journal,
               Progress& progress, std::stop_token stop);
 
+  void MindFailure(const MirrorStream& mirror, const base::Error& error, std::stop_token stop);
   /// Whether the store refused a NULL that it can be made to take.
   bool TakeNulls(const temporal::Dataset& table, const base::Error& error, std::stop_token stop);
-  [[noreturn]] void SetAside(const temporal::Dataset& table, const base::Error& error,
-                             std::stop_token stop);
+  [[noreturn]] void BeginWithout(const temporal::Dataset& table, const base::Error& error,
+                                 std::stop_token stop);
 
   MirrorOptions options_;
   bool refused_ = false;  // the last failure was one that Run throws
-  base::Lsn one_by_one_until_;
+  base::Lsn one_by_one_until_, publish_before_;
   std::unique_ptr<Progress> progress_;
 };
 

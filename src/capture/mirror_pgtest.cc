@@ -35,6 +35,27 @@ TEST_F(Mirror, CopiesThenFollowsAndRemembers) {
             "1|row 1|t\n1|changed|NULL\n11|row 11|t\n12|row 12|t\n3000|row 12|NULL\n");
 }
 
+TEST_F(Mirror, ColumnsThatComeWhileTheFirstCopyWaitsForItsSlotAreCopiedWhole) {
+  source_->Execute("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1), (2); "
+                   "CREATE TABLE other (id int PRIMARY KEY); CREATE FUNCTION seven() RETURNS int "
+                   "LANGUAGE sql VOLATILE AS 'SELECT 7'");
+  auto older = tests::Cluster::SharedSource().Connect(source_->Value("SELECT current_database()"));
+  older.Execute("BEGIN; INSERT INTO other VALUES (1)");
+  Start();
+  const auto deadline = base::Deadline::After(30s);
+  while (source_->Value("SELECT count(*) FROM pg_replication_slots WHERE slot_name = $1",
+                        {SlotNameFor(options_.name)}) == "0") {
+    ASSERT_FALSE(deadline.passed());
+    std::this_thread::sleep_for(20ms);
+  }
+  source_->Execute("ALTER TABLE t ADD v int DEFAULT seven(), ADD w int DEFAULT 8");
+  older.Execute("COMMIT");
+  CatchUp();
+  source_->Execute("INSERT INTO t VALUES (3, 3, 3)");
+  CatchUp();
+  ExpectSame("SELECT * FROM t ORDER BY id");
+}
+
 TEST_F(Mirror, KeepsUnchangedLargeValues) {
   source_->Execute(R"(
     CREATE TABLE t (id int PRIMARY KEY, n int, big text);
@@ -58,16 +79,19 @@ TEST_F(Mirror, KeepsUnchangedLargeValues) {
 TEST_F(Mirror, TruncatesMixedWithInserts) {
   source_->Execute(R"(
     CREATE TABLE p (id int PRIMARY KEY); CREATE TABLE c (id int PRIMARY KEY, p int REFERENCES p);
-    INSERT INTO p SELECT generate_series(1, 10); INSERT INTO c SELECT i, i FROM generate_series(1, 10) i)");
+    INSERT INTO p SELECT generate_series(1, 10); INSERT INTO c SELECT i, i FROM generate_series(1,
+     10) i)");
   Start();
   CatchUp();
   const auto before = CatchUp();
-  source_->Execute("BEGIN; INSERT INTO p VALUES (11); TRUNCATE p CASCADE; INSERT INTO p VALUES (1), (12); "
+  source_->Execute("BEGIN; INSERT INTO p VALUES (11); TRUNCATE p CASCADE; INSERT INTO p VALUES "
+                   "(1), (12); "
                    "INSERT INTO c VALUES (5, 12); COMMIT");
   CatchUp();
   ExpectSame("SELECT * FROM p ORDER BY id");
   ExpectSame("SELECT * FROM c ORDER BY id");
-  EXPECT_EQ(store_->Value("SELECT count(*) FROM tidemark.as_of_position(NULL::p, '" + before + "')"),
+  EXPECT_EQ(store_->Value("SELECT count(*) FROM tidemark.as_of_position(NULL::p, '" + before +
+                          "')"),
             "10");
   EXPECT_EQ(store_->Value("SELECT count(*) FROM public_history.p WHERE tx_from = tx_to"), "0");
 }
@@ -75,7 +99,8 @@ TEST_F(Mirror, TruncatesMixedWithInserts) {
 TEST_F(Mirror, TreatsRowsWithoutAKeyAsAMultiset) {
   source_->Execute(R"(
     CREATE TABLE d (a int, b text, j json, f float8); ALTER TABLE d REPLICA IDENTITY FULL;
-    INSERT INTO d VALUES (1, 'x', '{"a": 1}', '-0'), (1, 'x', '{"a": 1}', '-0'), (2, NULL, NULL, 'NaN'))");
+    INSERT INTO d VALUES (1, 'x', '{"a": 1}', '-0'), (1, 'x', '{"a": 1}', '-0'), (2, NULL, NULL,
+     'NaN'))");
   Start();
   CatchUp();
   source_->Execute("DELETE FROM d WHERE ctid = (SELECT min(ctid) FROM d WHERE a = 1)");
@@ -97,14 +122,17 @@ TEST_F(Mirror, ResumesWhereItStopped) {
   CatchUp();
   for (int i = 0; i < 5; ++i) {
     Stop();
-    source_->Execute("UPDATE t SET n = n + 1; INSERT INTO t VALUES (" + std::to_string(i + 10) + ", 0)");
+    source_->Execute("UPDATE t SET n = n + 1; INSERT INTO t VALUES (" + std::to_string(i + 10) +
+                     ", 0)");
     Start();
     source_->Execute("UPDATE t SET n = n + 1");
     CatchUp();
     ExpectSame("SELECT * FROM t ORDER BY id");
   }
-  EXPECT_EQ(store_->Value("SELECT count(*) FROM (SELECT tx_to, lead(tx_from) OVER (PARTITION BY id ORDER BY "
-                          "tx_from) AS next FROM public_history.t) v WHERE next IS NOT NULL AND tx_to <> next"),
+  EXPECT_EQ(store_->Value("SELECT count(*) FROM (SELECT tx_to, lead(tx_from) OVER (PARTITION BY id "
+                          "ORDER BY "
+                          "tx_from) AS next FROM public_history.t) v WHERE next IS NOT NULL AND "
+                          "tx_to <> next"),
             "0");
 }
 
@@ -114,12 +142,15 @@ TEST_F(Mirror, TranslatesUserTypes) {
     CREATE TYPE pair AS (m mood, ms mood[], n numeric);
     CREATE DOMAIN posint AS int CHECK (VALUE > 0);
     CREATE TYPE span AS RANGE (subtype = float8);
-    CREATE TABLE "Über ""T""" ("Id" bigint, "part" text, m mood, ms mood[], p pair, ps pair[], q posint, s span, PRIMARY KEY ("Id", "part"));
-    INSERT INTO "Über ""T""" SELECT i, 'a', 'ok', '{sad,NULL,happy}', ROW('sad', '{ok}', 1.50)::pair, ARRAY[ROW('ok', NULL, 2)::pair], 3, '[1,2)' FROM generate_series(1,3) i)");
+    CREATE TABLE "Über ""T""" ("Id" bigint, "part" text, m mood, ms mood[], p pair, ps pair[],
+     q posint, s span, PRIMARY KEY ("Id", "part"));
+    INSERT INTO "Über ""T""" SELECT i, 'a', 'ok', '{sad,NULL,happy}', ROW('sad', '{ok}',
+     1.50)::pair, ARRAY[ROW('ok', NULL, 2)::pair], 3, '[1,2)' FROM generate_series(1,3) i)");
   Start();
   CatchUp();
   ExpectSame("SELECT * FROM \"Über \"\"T\"\"\" ORDER BY 1");
-  source_->Execute("UPDATE \"Über \"\"T\"\"\" SET ms = '{happy,happy}', ps = ps || ROW('sad','{sad}',0)::pair WHERE \"Id\" = 2");
+  source_->Execute("UPDATE \"Über \"\"T\"\"\" SET ms = '{happy,happy}', ps = ps || "
+                   "ROW('sad','{sad}',0)::pair WHERE \"Id\" = 2");
   source_->Execute("DELETE FROM \"Über \"\"T\"\"\" WHERE \"Id\" = 3");
   CatchUp();
   ExpectSame("SELECT * FROM \"Über \"\"T\"\"\" ORDER BY 1");
@@ -139,7 +170,8 @@ TEST_F(Mirror, StopsAtACommitThatTheStoreRefusesAndResumes) {
   const auto deadline = base::Deadline::After(30s);
   std::string problem;
   while (!deadline.passed() && problem.find("id=7") == std::string::npos) {
-    problem = store_->Value("SELECT coalesce((SELECT state || problems::text FROM tidemark.progress), '')");
+    problem = store_->Value("SELECT coalesce((SELECT state || problems::text FROM "
+                            "tidemark.progress), '')");
     std::this_thread::sleep_for(20ms);
   }
   EXPECT_THAT(problem, ::testing::HasSubstr("failed"));
@@ -174,7 +206,7 @@ TEST_F(Mirror, MirrorsTypesThatHaveNoBinaryForm) {
   source_->Execute("DELETE FROM m WHERE ctid = (SELECT min(ctid) FROM m WHERE n = 1)");
   source_->Execute("UPDATE m SET s = '4' WHERE n = 2");
   CatchUp();
-  EXPECT_EQ(Rows(*store_, "SELECT s, n FROM m ORDER BY n, s::text"), Rows(*source_, "SELECT s, n FROM m ORDER BY n, s::text"));
+  ExpectSame("SELECT s, n FROM m ORDER BY n, s::text");
   EXPECT_EQ(Rows(*source_, "SELECT id, s FROM t ORDER BY id"),
             store_->Execute("SELECT to_regclass('t')").is_null(0, 0)
                 ? "t was left out"
@@ -268,8 +300,10 @@ TEST_F(Mirror, UnderstandsOriginsAndPassesOverLogicalMessages) {
   const auto origin = "origin_" + options_.name;
   source_->Execute("SELECT pg_replication_origin_create('" + origin + "')");
   source_->Execute("SELECT pg_replication_origin_session_setup('" + origin + "')");
-  source_->Execute("BEGIN; SELECT pg_replication_origin_xact_setup('0/AAAA', '2020-01-01 00:00+00'); "
-                   "INSERT INTO t VALUES (1); SELECT pg_logical_emit_message(true, 'p', 'inside'); COMMIT");
+  source_->Execute("BEGIN; SELECT pg_replication_origin_xact_setup('0/AAAA', '2020-01-01 "
+                   "00:00+00'); "
+                   "INSERT INTO t VALUES (1); SELECT pg_logical_emit_message(true, 'p', 'inside'); "
+                   "COMMIT");
   source_->Execute("SELECT pg_replication_origin_session_reset()");
   source_->Execute("SELECT pg_logical_emit_message(false, 'p', 'alone')");
   source_->Execute("INSERT INTO t VALUES (2)");
@@ -328,7 +362,8 @@ TEST_F(Mirror, ATableThatOnlyGrowsNeedsNoIdentity) {
 }
 
 TEST_F(Mirror, RotatesKeysInOneTransaction) {
-  source_->Execute("CREATE TABLE t (id int PRIMARY KEY, u text UNIQUE); INSERT INTO t VALUES (1, 'a'), (2, 'b')");
+  source_->Execute("CREATE TABLE t (id int PRIMARY KEY, u text UNIQUE); INSERT INTO t VALUES (1, "
+                   "'a'), (2, 'b')");
   Start();
   CatchUp();
   source_->Execute("BEGIN; UPDATE t SET id = 100 WHERE id = 1; UPDATE t SET id = 1 WHERE id = 2; "
@@ -340,10 +375,12 @@ TEST_F(Mirror, RotatesKeysInOneTransaction) {
 }
 
 TEST_F(Mirror, AppliesAHugeTransactionInPartsAndShowsItWhole) {
-  source_->Execute("CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t SELECT i, 0 FROM generate_series(1, 50000) i");
+  source_->Execute("CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t SELECT i, 0 FROM "
+                   "generate_series(1, 50000) i");
   Start();
   CatchUp();
-  source_->Execute("BEGIN; UPDATE t SET n = 1; UPDATE t SET n = n + 1 WHERE id % 2 = 0; DELETE FROM t WHERE id > 49000; "
+  source_->Execute("BEGIN; UPDATE t SET n = 1; UPDATE t SET n = n + 1 WHERE id % 2 = 0; DELETE "
+                   "FROM t WHERE id > 49000; "
                    "INSERT INTO t SELECT i, 5 FROM generate_series(49500, 60000) i; COMMIT");
   CatchUp();
   ExpectSame("SELECT count(*), sum(id), sum(n) FROM t");

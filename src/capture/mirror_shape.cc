@@ -35,8 +35,16 @@ std::vector<std::string> TypeNames(pg::Connection& source, const pgoutput::Relat
 }  // namespace
 
 // In the middle of a transaction: it begins again from the newest publish, and then the table waits
-// from its first change on.
+// from its first change on. Commits before it that are not published would wait, too, and become one
+// step in the table's history: so they are published first, by a run of their own.
 void MirrorStream::BeginAgainFor(Table& table, const std::string& reason) {
+  const bool of_the_source = !commits_.empty() && commits_.back().xid != 0;  // not by FinishSyncs
+  if (of_the_source && !draining_) {
+    publish_first_ = begin_.commit_lsn;
+    throw Error(base::kSerializationFailure,
+                fmt::format("{} is to be read whole again once what came before is published: {}",
+                            table.dataset->name.Display(), reason));
+  }
   Side().Execute("SELECT tidemark.request_resync($1, $2)",
                  {std::to_string(table.dataset->id), reason});
   throw Error(base::kSerializationFailure,
@@ -118,6 +126,7 @@ void MirrorStream::FollowColumns(Table& table, const pgoutput::Relation& announc
   }
   ApplyTable(table);
   OpenStoreTransaction();
+  const Dataset before = dataset;
   Dataset changed = dataset;
   try {
     temporal::FollowNumbers(*store_, changed, now, tx_);
@@ -131,6 +140,7 @@ void MirrorStream::FollowColumns(Table& table, const pgoutput::Relation& announc
   reshaped_ = true;
   spdlog::info("the columns or the key of {} have changed at the source: followed",
                table.dataset->name.Display());
+  MendLinks(&table, &before);
   base::KillPoint("shape.followed");
 }
 
@@ -168,6 +178,7 @@ void MirrorStream::FollowLooks() {
     AddOwnCommit();
     if (!draining_) PublishPending();
   }
+  RetryLinks();
 }
 
 // Whether anything was to be followed.
@@ -264,7 +275,7 @@ void MirrorStream::FollowNames(const std::vector<source::TableState>& states) {
 
 namespace {
 
-constexpr std::chrono::seconds kNullsAgain{10};
+constexpr std::chrono::seconds kNullsAgain{10}, kHeirsAgain{1};
 
 // Names of the dataset's columns that the source refuses NULLs in, or of those that it does not.
 std::vector<std::string> ColumnsBy(const Dataset& dataset, const source::TableState& state,
@@ -303,8 +314,11 @@ void MirrorStream::FollowNulls(Table& table, const source::TableState& state) {
       temporal::AllowNulls(*store_, dataset, ColumnsBy(dataset, state, false));
       std::move(own).Commit();
     }
-    temporal::RefuseNulls(*store_, dataset, ColumnsBy(dataset, state, true));
-    table.not_null = state.not_null;
+    if (temporal::RefuseNulls(*store_, dataset, ColumnsBy(dataset, state, true))) {
+      table.not_null = state.not_null;
+    } else {
+      table.nulls_again = base::Deadline::After(kHeirsAgain);
+    }
   } catch (const Error& error) {
     if (!store_->IsOpen() || error.IsConnectionLoss()) throw;
     spdlog::info("NOT NULL of {} is not followed: {}", dataset.name.Display(), error.message());

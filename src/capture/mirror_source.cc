@@ -10,6 +10,8 @@
 #include "source/postgres/log_place.h"
 #include "source/postgres/publication.h"
 #include "source/postgres/slot.h"
+#include "source/postgres/table_state.h"
+#include "temporal/store.h"
 
 namespace tidemark::capture {
 
@@ -24,6 +26,7 @@ constexpr std::chrono::minutes kSlotMax{60};  // for transactions older than the
 std::vector<Complaint> Standing(const source::PreflightReport& report) {
   std::vector<Complaint> complaints;
   for (const auto& problem : report.problems) {
+    if (problem.watched) continue;
     complaints.push_back({problem.state.str(), problem.what, "", problem.fix, problem.table,
                           problem.severity == source::Severity::kNote});
   }
@@ -208,6 +211,26 @@ void MindPublication(pg::Connection& store, const MirrorOptions& options, const 
   spdlog::warn("{}: every table will be read whole again", reason);
   AskForAll(store, journal.id, reason);
   source::DropSlot(source, journal.slot, Deadline::After(kConnectMax));
+}
+
+bool MetRewrittenRows(const MirrorOptions& options, const temporal::Dataset& table,
+                      const Error& error, std::stop_token stop) {
+  if (error.state() != base::kDataCorrupted) return false;
+  auto source = OpenSource(options.source_dsn, Deadline::After(kConnectMax), stop);
+  source.SetLimits(kConnectMax, stop);
+  return std::ranges::any_of(
+      source::LoadTableStates(source, options.publication), [&](const auto& state) {
+        return state.oid == table.source_oid &&
+               source::CompareStates(table.source_state, state, {}) == source::StateChange::kRows;
+      });
+}
+
+void SetAside(const MirrorOptions& options, const temporal::Dataset& table, const Error& error,
+              std::stop_token stop) {
+  spdlog::error("{} is set aside: {}", table.name.Display(), error.Full());
+  auto side = temporal::OpenStore(options.store_dsn, Deadline::After(kConnectMax), stop);
+  side.Execute("SELECT tidemark.request_resync($1, $2)",
+               {std::to_string(table.id), "changes of it were refused: " + error.message()});
 }
 
 FollowedTables LoadFollowedTables(pg::Connection& store, pg::Connection& source,

@@ -52,6 +52,16 @@ MetSource MeetSource(pg::Connection& store, const MirrorOptions& options, const 
 void MindPublication(pg::Connection& store, const MirrorOptions& options, const Journal& journal,
                      const base::Error& error, std::stop_token stop);
 
+/// Whether a change whose row was not there (`error`) met rows that the source had rewritten since
+/// anybody looked.
+bool MetRewrittenRows(const MirrorOptions& options, const temporal::Dataset& table,
+                      const base::Error& error, std::stop_token stop);
+
+/// From the next start on the table's changes wait, and it is read whole: the store refused a change
+/// of it with `error`.
+void SetAside(const MirrorOptions& options, const temporal::Dataset& table,
+              const base::Error& error, std::stop_token stop);
+
 /// The tables of a journal and how the values of their columns travel.
 struct FollowedTables {
   std::vector<temporal::Dataset> datasets;

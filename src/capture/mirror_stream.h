@@ -35,6 +35,7 @@
 #include "temporal/apply.h"
 #include "temporal/capture_publish.h"
 #include "temporal/dataset.h"
+#include "temporal/inheritance.h"
 #include "temporal/lease.h"
 #include "temporal/publish.h"
 #include "temporal/reshape.h"
@@ -49,6 +50,9 @@ struct StreamLimits {
   /// Apply each change and publish each upstream commit by itself, so that one that cannot be
   /// applied is named and everything before it is readable. For commits that begin before it.
   base::Lsn one_by_one_until;
+  /// The transaction whose commit record is there begins only once all before it is published: it
+  /// makes a table be read whole again, and nothing from before it shall wait for that.
+  base::Lsn publish_before;
   temporal::HistoryLimits history;
 };
 
@@ -71,12 +75,15 @@ class MirrorStream {
   void Settle(source::ChangeStream& stream);
   /// Beyond the beginning of the newest commit that was received, published or not.
   base::Lsn newest_received() const { return newest_received_; }
+  /// After Run has thrown: the transaction before which the next run is to publish, if there is one.
+  base::Lsn publish_first() const { return publish_first_; }
   /// After Run has thrown: the table whose changes it was about; nullptr when it was about none.
   const temporal::Dataset* at_work() const;
 
  private:
   using Decoder = wire::pgoutput::Decoder;
   struct Table;
+  struct FamilyChange;
   using Tables = std::map<wire::pgoutput::RelationOid, std::unique_ptr<Table>>;
   /// A published table that cannot be mirrored as it is.
   struct LeftOut {
@@ -141,6 +148,8 @@ class MirrorStream {
   void MindFailedSyncs();
   void NoteFailedSync(Tables::iterator at, const base::Error& error);
   bool TryReplace(Table& table);
+  void TellOfTables();
+  bool IsAwaited(const Table& table) const;
   bool AnyWaiting() const;
   base::Lsn ReceivedEnd() const;
   bool IsReady(const Table& table) const;
@@ -149,6 +158,24 @@ class MirrorStream {
   void Replace(Table& table);
   int64_t Reshape(temporal::Dataset& dataset, temporal::NumberedShape shape);
   bool Replay(Table& table);
+  // mirror_family.cc
+  using Links = std::vector<temporal::InheritanceLink>;
+  source::Families FamiliesHere(const std::vector<source::InheritedTable>& inheritance) const;
+  Links LinksOf(const source::Families& families) const;
+  Table* TableOf(int dataset) const;
+  void NotePublished(const SourceView& view);
+  void FollowInheritance(const SourceView& view, std::vector<Complaint>& complaints);
+  void ChangeLinksTo(const Links& wanted);
+  void RetryLinks();
+  bool TryChangeLinks(const Links& wanted);
+  bool ChangeLinks(const Links& ended, const Links& begun);
+  void MendLinks(Table* changed = nullptr, const temporal::Dataset* before = nullptr);
+  void MendBy(const Links& wanted, Table* changed, const temporal::Dataset* before);
+  void FollowRelatives(Table& changed, const temporal::Dataset& before);
+  void FollowRelative(Table& table, const FamilyChange& change);
+  void FollowCatalog(Table& table);
+  void JoinFamilies();
+  bool WaitsForFamily(const Table& table) const;
 
   pg::Connection* store_;
   const temporal::Lease* lease_;
@@ -163,8 +190,18 @@ class MirrorStream {
   Tables tables_;
   std::map<wire::pgoutput::RelationOid, LeftOut> left_out_;
   std::set<wire::pgoutput::RelationOid> announced_elsewhere_;  // before their tables were known
+  Links links_;                               // between datasets, as the store has them
+  struct Unlinked {
+    std::string reason;
+    base::Deadline again;
+  };
+  std::set<wire::pgoutput::RelationOid> published_;         // in the newest view
+  std::map<temporal::InheritanceLink, Unlinked> unlinked_;  // that cannot be made just now
+  base::Deadline links_again_ = base::Deadline::After({});  // not before
+  bool mending_ = false;
   bool together_ = false;                     // all tables are read whole, and shown at once
   base::Deadline::Clock::time_point newest_sync_{};  // when the newest one was published
+  std::vector<Complaint> complaints_;         // of the newest view, about tables
   std::optional<SourceView> view_;            // to be looked at once the stream has come as far
   std::optional<pg::Connection> source_, side_;  // for looking things up; opened when needed
   std::optional<int64_t> capture_;            // the newest sync of the batch
@@ -195,6 +232,7 @@ class MirrorStream {
   base::Lsn stored_;              // the end of the newest published commit
   base::Lsn received_;            // nothing up to here is missing from the store
   base::Lsn newest_received_;
+  base::Lsn publish_first_;
   base::Timestamp received_time_;  // stored: source times up to it may have been asked for
   base::Timestamp last_source_time_;
   base::Deadline::Clock::time_point last_stored_receipt_{};

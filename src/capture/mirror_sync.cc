@@ -29,17 +29,9 @@ constexpr std::chrono::seconds kLookMax{60};
 constexpr std::chrono::seconds kAgainSoon{1}, kAgainAfter{10};
 // Tables that are read at the same time: each has a walsender and a slot of the source's few.
 constexpr std::ptrdiff_t kSyncsMost = 3;
+
 // A table's state while it is not published. Compared with any that comes later it asks for a reading.
 constexpr const char* kNotPublished = "not published";
-
-// Reading the table at the source reads those that inherit from it, too.
-Complaint InheritanceNote(const source::TableState& state) {
-  return {base::kFeatureNotSupported.str(),
-          "shows its own rows only, not those of the tables that inherit from it",
-          fmt::format("They are tables of their own here: {}.", state.heirs),
-          "Read it together with them (UNION ALL), or make it a partitioned table.",
-          state.name.schema + "." + state.name.name, true};
-}
 
 int64_t LiveRows(pg::Connection& store, int dataset) {
   const auto row = store.Execute("SELECT live_rows FROM tidemark.version WHERE dataset = $1",
@@ -66,14 +58,17 @@ pg::Connection& MirrorStream::Side() {
   return *side_;
 }
 
+// Of a single table there is nothing to be shown at once.
 bool MirrorStream::AllAsked(const SourceView& view) const {
-  return !view.resyncs.empty() && std::ranges::all_of(tables_, [&](const auto& each) {
+  return view.resyncs.size() > 1 && std::ranges::all_of(tables_, [&](const auto& each) {
     const auto& dataset = each.second->dataset;
     return !dataset || std::ranges::find(view.resyncs, dataset->id) != view.resyncs.end();
   });
 }
 
 void MirrorStream::Begin(const SourceView& view) {
+  links_ = temporal::LoadLinks(*store_, journal_->id);
+  NotePublished(view);
   AllowNulls(view);
   std::vector<pgoutput::RelationOid> asked;
   for (const auto& [oid, table] : tables_) {
@@ -124,7 +119,6 @@ void MirrorStream::OnView(const SourceView& view) {
   std::vector<Complaint> complaints;
   for (const auto& state : view.tables) {
     if (!IsMirrored(state)) continue;
-    if (!state.heirs.empty()) complaints.push_back(InheritanceNote(state));
     auto found = tables_.find(state.oid);
     if (found == tables_.end()) {
       found = AdoptNewTable(view, state);
@@ -159,6 +153,13 @@ void MirrorStream::OnView(const SourceView& view) {
                           "What is mirrored of it stays readable; publish it again to go on.",
                           table->dataset->name.schema + "." + table->dataset->name.name, false});
   }
+  FollowInheritance(view, complaints);
+  complaints_ = std::move(complaints);
+  TellOfTables();
+}
+
+void MirrorStream::TellOfTables() {
+  auto complaints = complaints_;
   for (const auto& [oid, left] : left_out_) complaints.push_back(left.complaint);
   for (const auto& [oid, table] : tables_) {
     if (table->failure) complaints.push_back(*table->failure);
@@ -220,13 +221,13 @@ bool MirrorStream::MayRead() const {
          }) < kSyncsMost;
 }
 
-// A reading that failed begins again later; what waits for it goes on waiting. A new table is left out
-// for a while: nothing depends on it.
+// A reading that failed begins again later, in a drain with the next one; what waits for it goes on
+// waiting. A new table is left out for a while: nothing depends on it.
 void MirrorStream::MindFailedSyncs() {
   for (auto it = tables_.begin(); it != tables_.end();) {
     const auto here = it++;
     Table& table = *here->second;
-    if (table.waiting && !table.sync && table.again.passed() && MayRead()) {
+    if (IsAwaited(table) && !table.sync && table.again.passed() && MayRead()) {
       StartSync(here->first, table, "");
     }
     const auto failure = table.sync ? table.sync->failure() : nullptr;
@@ -234,7 +235,7 @@ void MirrorStream::MindFailedSyncs() {
     try {
       std::rethrow_exception(failure);
     } catch (const Error& error) {
-      if (draining_) throw;
+      if (draining_ && !options_.isolate_failed_tables) throw;
       NoteFailedSync(here, error);
     }
   }
@@ -261,8 +262,12 @@ void MirrorStream::NoteFailedSync(Tables::iterator at, const Error& error) {
   table.again = Deadline::After(error.IsTransient() ? kAgainSoon : kAgainAfter);
 }
 
+bool MirrorStream::IsAwaited(const Table& table) const {
+  return table.waiting != nullptr && !(draining_ && table.failure);
+}
+
 bool MirrorStream::AnyWaiting() const {
-  return std::ranges::any_of(tables_, [](const auto& each) { return each.second->waiting != nullptr; });
+  return std::ranges::any_of(tables_, [&](const auto& each) { return IsAwaited(*each.second); });
 }
 
 // The position up to which everything has been received; between transactions.
@@ -292,9 +297,9 @@ void MirrorStream::FinishSyncs() {
   std::vector<Table*> ready;
   bool others = false;
   for (auto& [oid, table] : tables_) {
-    if (IsReady(*table)) {
+    if (IsReady(*table) && !WaitsForFamily(*table)) {
       ready.push_back(table.get());
-    } else if (table->waiting) {
+    } else if (IsAwaited(*table)) {
       others = true;
     }
   }
@@ -309,6 +314,7 @@ void MirrorStream::FinishSyncs() {
     if (!draining_) open_.reset();
     return;
   }
+  JoinFamilies();
   AddOwnCommit();
   bool any = false;
   for (Table* table : ready) any = Replay(*table) || any;
@@ -348,7 +354,8 @@ bool MirrorStream::TryReplace(Table& table) {
     store_->Execute("RELEASE SAVEPOINT tidemark_replace");
     return true;
   } catch (const Error& error) {
-    if (draining_ || together_ || error.IsTransient() || !store_->IsOpen()) throw;
+    const bool as_one = (draining_ || together_) && !options_.isolate_failed_tables;
+    if (as_one || error.IsTransient() || !store_->IsOpen()) throw;
     store_->Execute("ROLLBACK TO SAVEPOINT tidemark_replace");
     const auto at = std::ranges::find_if(
         tables_, [&](const auto& each) { return each.second.get() == &table; });

@@ -1,4 +1,4 @@
-// One mirrored table as the stream sees it (mirror_stream.cc, mirror_sync.cc). A value without a thread.
+// One mirrored table as the stream sees it (mirror_stream.h). A value without a thread.
 #pragma once
 
 #include <algorithm>

@@ -25,6 +25,7 @@ SourceView LookAtSource(pg::Connection& source, pg::Connection& store,
   {
     pg::Transaction same_snapshot(source, "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY");
     view.tables = source::LoadTableStates(source, publication);
+    view.inheritance = source::LoadInheritance(source);
     std::move(same_snapshot).Commit();
   }
   view.seen_at = source::CurrentEnd(source);

@@ -14,6 +14,7 @@
 #include "base/lsn.h"
 #include "capture/mirror_options.h"
 #include "pg/connection.h"
+#include "source/postgres/inheritance.h"
 #include "source/postgres/table_state.h"
 
 namespace tidemark::capture {
@@ -23,6 +24,7 @@ struct SourceView {
   base::Deadline::Clock::time_point began;  // when it was begun
   base::Lsn seen_at;  // the source's log ended at or before it; the stream is to come as far first
   std::vector<source::TableState> tables;
+  std::vector<source::InheritedTable> inheritance;
   std::vector<int> resyncs;  // datasets with an open request
 };
 

@@ -145,7 +145,7 @@ void TableSync::Copy(pg::Connection& source, pg::Connection& store, const std::s
                                                    dataset.columns, hashed);
     task.command = copied_.stage->CopyCommand();
     copied_.rows = CopyTable(source, store, task, 0, progressed);
-    RequireSameFiles(source, published.relation);
+    RequireUnchanged(source, published.relation);
     if (dataset.keying == Keying::kKey) {
       copied_.stage->Finish(store, copied_.rows, dataset.key_columns);
     } else {
@@ -162,7 +162,7 @@ void TableSync::Copy(pg::Connection& source, pg::Connection& store, const std::s
   }
   // Its rows begin with the tx that the publish gives them; until then they say nothing.
   copied_.rows = CopyTable(source, store, task, 0, progressed);
-  RequireSameFiles(source, published.relation);
+  RequireUnchanged(source, published.relation);
   if (!dataset.AllBinary()) FillFromStage(store, dataset);
   temporal::BuildIndexes(store, dataset, published.relation);
 }

@@ -121,15 +121,18 @@ std::optional<Rows> SourceRows(VerifyServer& source, const Dataset& dataset) {
   return rows;
 }
 
+// Whether the table shows rows of others, too.
 constexpr const char* kTxAt = R"sql(
-SELECT tidemark.tx_at_position({}::regclass, '{}'::pg_lsn)
+SELECT tidemark.tx_at_position({}::regclass, '{}'::pg_lsn),
+       EXISTS (SELECT FROM tidemark.inheritance i WHERE i.parent = {})
 )sql";
 
 Rows MirrorRows(VerifyServer& mirror, const Dataset& dataset, Lsn position) {
   const std::string table = dataset.name.Quoted();
-  const auto tx =
-      mirror.Ask(fmt::format(kTxAt, base::QuoteLiteral(table), position.ToString())).int64(0, 0);
-  return {.relation = fmt::format("tidemark.as_of_tx(NULL::{}, {}) AS t", table, tx),
+  const auto row = mirror.Ask(
+      fmt::format(kTxAt, base::QuoteLiteral(table), position.ToString(), dataset.id));
+  return {.relation = fmt::format("tidemark.{}as_of_tx(NULL::{}, {}) AS t",
+                                  row.boolean(0, 1) ? "only_" : "", table, row.int64(0, 0)),
           .condition = ""};
 }
 

@@ -60,7 +60,8 @@ int main(int argc, char** argv) {
   }
   try {
     const auto report = capture::RunCapture(options, {});
-    if (const auto failure = report.Failure()) std::fprintf(stderr, "%s\n", failure->Full().c_str());
+    if (const auto failure = report.Failure()) std::fprintf(stderr, "%s\n",
+                                                            failure->Full().c_str());
     return report.Failure() ? 1 : 0;
   } catch (const base::Error& error) {
     std::fprintf(stderr, "%s\n", error.Full().c_str());

@@ -26,7 +26,8 @@ TEST_F(CursorCapture, OnlyWhatWasAppendedIsRead) {
   EXPECT_EQ(Captured({ByCursor("audit", "id")}).puts, 500);
   EXPECT_EQ(Value("SELECT \"position\" ->> 'cursor' FROM tidemark.resume"), "500");
   // A change and a deletion below the cursor are not seen: the relation is declared append-only.
-  source_->Execute("UPDATE audit SET what = 'changed' WHERE id = 1; DELETE FROM audit WHERE id = 2; "
+  source_->Execute("UPDATE audit SET what = 'changed' WHERE id = 1; DELETE FROM audit WHERE id = "
+                   "2; "
                    "INSERT INTO audit VALUES (501, now(), 'more')");
   const auto member = Captured({ByCursor("audit", "id")});
   EXPECT_EQ(member.puts, 1);

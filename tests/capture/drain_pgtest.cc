@@ -1,5 +1,5 @@
-// Mirrors and cdc datasets on a cadence: the slot is drained to where the source stands and published
-// in one basis with the other members, or not at all.
+// Mirrors and cdc datasets on a cadence: the slot is drained to where the source stands and
+// published in one basis with the other members, or not at all.
 #include <set>
 
 #include "base/child_process.h"
@@ -66,7 +66,8 @@ class Drain : public CaptureFixture {
                                                          .in_store = place}});
   }
   std::string Confirmed(const std::string& name) {
-    return source_->Value("SELECT confirmed_flush_lsn FROM pg_replication_slots WHERE slot_name = $1",
+    return source_->Value("SELECT confirmed_flush_lsn FROM pg_replication_slots WHERE slot_name = "
+                          "$1",
                           {SlotOf(name)});
   }
 
@@ -134,7 +135,8 @@ TEST_F(Drain, ConfirmsTheSlotOnlyAfterTheBasisIsDurable) {
   source_->Execute("INSERT INTO orders VALUES (5000, 1)");
   const auto committed = source_->Value("SELECT pg_current_wal_insert_lsn()");
   // The other member fails: nothing of the capture is published, and the slot stays.
-  source_->Execute("ALTER TABLE prices DROP CONSTRAINT prices_pkey; INSERT INTO prices VALUES (1, 1)");
+  source_->Execute("ALTER TABLE prices DROP CONSTRAINT prices_pkey; INSERT INTO prices VALUES (1, "
+                   "1)");
   const auto before = Confirmed("shop");
   EXPECT_EQ(Refused({Mirror(), Snapshot("prices")}).state(), base::kUniqueViolation);
   EXPECT_EQ(Confirmed("shop"), before);
@@ -149,12 +151,14 @@ TEST_F(Drain, ConfirmsTheSlotOnlyAfterTheBasisIsDurable) {
     base::WaitReadable({}, base::Deadline::After(20ms), {});
   }
   EXPECT_EQ(source_->Value("SELECT confirmed_flush_lsn >= '" + committed +
-                           "' FROM pg_replication_slots WHERE slot_name = '" + SlotOf("shop") + "'"),
+                           "' FROM pg_replication_slots WHERE slot_name = '" + SlotOf("shop") +
+                               "'"),
             "t");
 }
 
 TEST_F(Drain, FailingFirstCaptureOfAnotherMemberLeavesNeitherSlotNorTables) {
-  source_->Execute("ALTER TABLE prices DROP CONSTRAINT prices_pkey; INSERT INTO prices VALUES (1, 1)");
+  source_->Execute("ALTER TABLE prices DROP CONSTRAINT prices_pkey; INSERT INTO prices VALUES (1, "
+                   "1)");
   EXPECT_EQ(Refused({Mirror(), Snapshot("prices")}).state(), base::kUniqueViolation);
   EXPECT_EQ(source_->Value("SELECT count(*) FROM pg_replication_slots WHERE slot_name = '" +
                            SlotOf("shop") + "'"),
@@ -180,9 +184,11 @@ TEST_F(Drain, BacklogLargerThanABatchIsOneBasisWithEachCommitOfItsOwn) {
 
 TEST_F(Drain, OneTableUnderANameOfItsOwnIsACdcDataset) {
   Captured({Cdc("notes", {"kept", "remarks"})});
-  EXPECT_EQ(source_->Value("SELECT tablename FROM pg_publication_tables WHERE pubname = 'only_notes'"),
+  EXPECT_EQ(source_->Value("SELECT tablename FROM pg_publication_tables WHERE pubname = "
+                           "'only_notes'"),
             "notes");
-  source_->Execute("UPDATE notes SET body = 'changed' WHERE id = 3; DELETE FROM orders WHERE id = 1");
+  source_->Execute("UPDATE notes SET body = 'changed' WHERE id = 3; DELETE FROM orders WHERE id = "
+                   "1");
   const auto member = Captured({Cdc("notes", {"kept", "remarks"})});
   EXPECT_EQ(member.puts, 1);
   EXPECT_EQ(Rows("SELECT * FROM kept.remarks ORDER BY id"),
@@ -241,6 +247,65 @@ TEST_F(Drain, SlotThatIsLostIsLeftToAPersonWhereSoDeclared) {
   EXPECT_EQ(Refused({mirror}).state(), base::kUndefinedObject);
   EXPECT_EQ(Value("SELECT problems::text LIKE '%does not exist any more%' FROM tidemark.progress"),
             "t");
+}
+
+TEST_F(Drain, ATableThatTheStoreRefusesStandsStillAndTheOthersAreDrained) {
+  auto mirror = Mirror();
+  mirror.mirror->isolate_failed_tables = true;
+  Captured({mirror});
+  const auto current = Value("SELECT 'tidemark_current.d' || id FROM tidemark.dataset "
+                             "WHERE table_name = 'orders'");
+  store_->Execute("ALTER TABLE " + current + " ADD CONSTRAINT few CHECK (n < 5000)");
+  source_->Execute("UPDATE orders SET n = 5000 WHERE id = 1; UPDATE notes SET body = '' WHERE id = "
+                   "1");
+  Captured({mirror});
+  ExpectSame("SELECT * FROM public.notes ORDER BY id");
+  EXPECT_EQ(Value("SELECT n FROM public.orders WHERE id = 1"), "1");
+  EXPECT_THAT(Value("SELECT problems FROM tidemark.progress p JOIN tidemark.journal j "
+                    "ON j.id = p.journal WHERE j.name = 'shop'"),
+              testing::AllOf(HasSubstr("public.orders"), HasSubstr("few")));
+  // So it is for as long as that lasts.
+  source_->Execute("DELETE FROM notes WHERE id = 2; DELETE FROM orders WHERE id = 2");
+  Captured({mirror});
+  ExpectSame("SELECT * FROM public.notes ORDER BY id");
+  EXPECT_EQ(Value("SELECT count(*) FROM public.orders"), "1000");
+  store_->Execute("ALTER TABLE " + current + " DROP CONSTRAINT few");
+  Captured({mirror});
+  ExpectSame("SELECT * FROM public.orders ORDER BY id");
+  EXPECT_EQ(Value("SELECT problems FROM tidemark.progress p JOIN tidemark.journal j "
+                  "ON j.id = p.journal WHERE j.name = 'shop'"),
+            "[]");
+}
+
+TEST_F(Drain, RowsThatWereRewrittenUnderTheirTypeAreReadWhole) {
+  Captured({Mirror()});
+  source_->Execute("ALTER TABLE orders ALTER id TYPE int USING id + 5000");
+  source_->Execute("UPDATE orders SET n = 0 WHERE id = 5001");
+  Captured({Mirror()});
+  ExpectSame("SELECT * FROM public.orders ORDER BY id");
+}
+
+TEST_F(Drain, AFamilyOfTablesIsFollowedOnACadence) {
+  const std::string all = "SELECT count(*), md5(string_agg(o::text, ',' ORDER BY id)) FROM public.orders o";
+  source_->Execute("CREATE TABLE heirs (PRIMARY KEY (id)) INHERITS (orders); "
+                   "INSERT INTO heirs SELECT i, i FROM generate_series(2001, 2010) i; "
+                   "ALTER PUBLICATION shop ADD TABLE heirs");
+  Captured({Mirror()});
+  ExpectSame(all);
+  source_->Execute("UPDATE orders SET n = n + 1; ALTER TABLE orders ADD z int DEFAULT 4");
+  Captured({Mirror()});
+  ExpectSame(all);
+  source_->Execute("ALTER TABLE heirs NO INHERIT orders; ALTER TABLE heirs DROP z; "
+                   "UPDATE heirs SET n = 0");
+  Captured({Mirror()});
+  ExpectSame(all);
+  ExpectSame("SELECT * FROM public.heirs ORDER BY id");
+  source_->Execute("ALTER TABLE heirs ADD z int; ALTER TABLE heirs INHERIT orders");
+  Captured({Mirror()});
+  ExpectSame(all);
+  EXPECT_EQ(AsOf("count(*), sum(n)", "orders", 0), "1010|520555\n");
+  EXPECT_EQ(AsOf("count(*), sum(n), sum(z)", "orders", 1), "1010|521565|4040\n");
+  EXPECT_EQ(AsOf("count(*)", "orders", 2), "1000\n");
 }
 
 }  // namespace

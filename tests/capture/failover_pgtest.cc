@@ -1,6 +1,6 @@
-// A source whose log is another one than before: promoted standbys that had all of it or not, restored
-// to an earlier point, or another server altogether. The mirror ends where the source now is, what is
-// gone there is closed and not forgotten, and positions say which log they are of.
+// A source whose log is another one than before: promoted standbys that had all of it or not,
+// restored to an earlier point, or another server altogether. The mirror ends where the source now
+// is, what is gone there is closed and not forgotten, and positions say which log they are of.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -198,8 +198,10 @@ TEST_F(Failover, AnotherServerWithTheSameTablesIsFollowedByTheirNames) {
   ExpectSame("SELECT id, x, y FROM t ORDER BY id");
   ExpectSame("SELECT id, n FROM u ORDER BY id");
   // Rows that both have are the same rows.
-  EXPECT_EQ(store_->Value("SELECT count(*) FROM public_history.t WHERE id BETWEEN 61 AND 100"), "40");
-  EXPECT_EQ(store_->Value("SELECT count(*) FROM public_history.t WHERE id < 50 AND tx_to IS NOT NULL"),
+  EXPECT_EQ(store_->Value("SELECT count(*) FROM public_history.t WHERE id BETWEEN 61 AND 100"),
+            "40");
+  EXPECT_EQ(store_->Value("SELECT count(*) FROM public_history.t WHERE id < 50 AND tx_to IS NOT "
+                          "NULL"),
             "49");
   EXPECT_THAT(store_->Value("SELECT reason FROM tidemark.log_branch"), HasSubstr("another server"));
 }

@@ -128,7 +128,8 @@ TEST_F(FieldCases, ChangesOfOneTransactionFoldWithoutLosingTheirOrder) {
 
 TEST_F(FieldCases, LargeTransactionOfNoMirroredTableDoesNotCostTheConnection) {
   source_->Execute("CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE unpublished (a int, b text); "
-                   "INSERT INTO unpublished SELECT i, repeat('x', 50) FROM generate_series(1, 100000) i; "
+                   "INSERT INTO unpublished SELECT i, repeat('x', 50) FROM generate_series(1, "
+                   "100000) i; "
                    "CREATE PUBLICATION tidemark FOR TABLE t");
   ShortenSenderTimeout();
   Start();
@@ -149,7 +150,8 @@ TEST_F(FieldCases, PreparedTransactionsShowAtTheirCommitAndNeverWhenTheyAreRolle
   Start();
   CatchUp();
   const auto name = source_->Value("SELECT current_database()");
-  source_->Execute("BEGIN; INSERT INTO t VALUES (1, 'kept'); PREPARE TRANSACTION '" + name + " kept'");
+  source_->Execute("BEGIN; INSERT INTO t VALUES (1, 'kept'); PREPARE TRANSACTION '" + name +
+                   " kept'");
   source_->Execute("BEGIN; INSERT INTO t VALUES (2, 'given up'); PREPARE TRANSACTION '" + name +
                    " given up'");
   source_->Execute("INSERT INTO t VALUES (3, 'other')");
@@ -166,7 +168,8 @@ TEST_F(FieldCases, PreparedTransactionsShowAtTheirCommitAndNeverWhenTheyAreRolle
   ExpectSame("SELECT * FROM t ORDER BY id");
   // Neither position nor time is that of the PREPARE.
   EXPECT_EQ(AsOf(before, "count(*)", "t"), "2\n");
-  EXPECT_EQ(store_->Value("SELECT h.tx_from > (SELECT o.tx_from FROM public_history.t o WHERE o.id = 4) "
+  EXPECT_EQ(store_->Value("SELECT h.tx_from > (SELECT o.tx_from FROM public_history.t o WHERE o.id "
+                          "= 4) "
                           "FROM public_history.t h WHERE h.id = 1"),
             "t");
 }
@@ -175,7 +178,8 @@ TEST_F(FieldCases, LargeValueThatWasNotTouchedStaysUnderEveryIdentityAndNullStay
   const std::vector<std::string> identities = {"DEFAULT", "FULL", "USING INDEX"};
   for (size_t i = 0; i < identities.size(); ++i) {
     const auto t = "t" + std::to_string(i);
-    source_->Execute("CREATE TABLE " + t + " (id int PRIMARY KEY, k int NOT NULL, n int, big text); "
+    source_->Execute("CREATE TABLE " + t + " (id int PRIMARY KEY, k int NOT NULL, n int, big "
+                                           "text); "
                      "CREATE UNIQUE INDEX " + t + "_k ON " + t + " (k); ALTER TABLE " + t +
                      " ALTER big SET STORAGE EXTERNAL; ALTER TABLE " + t + " REPLICA IDENTITY " +
                      identities[i] + (identities[i] == "USING INDEX" ? " " + t + "_k" : ""));
@@ -194,7 +198,8 @@ TEST_F(FieldCases, LargeValueThatWasNotTouchedStaysUnderEveryIdentityAndNullStay
   for (size_t i = 0; i < identities.size(); ++i) {
     const auto t = "t" + std::to_string(i);
     ExpectSame("SELECT * FROM " + t + " ORDER BY id");
-    EXPECT_EQ(Rows(*store_, "SELECT id, n, big = repeat('b', 9000), big IS NULL FROM public_history." +
+    EXPECT_EQ(Rows(*store_, "SELECT id, n, big = repeat('b', 9000), big IS NULL FROM "
+                            "public_history." +
                                 t + " ORDER BY tx_from, id"),
               "1|0|t|f\n2|0|NULL|t\n1|1|t|f\n2|1|NULL|t\n11|1|t|f\n12|1|NULL|t\n11|1|NULL|t\n"
               "11|2|NULL|t\n12|2|NULL|t\n")
@@ -212,13 +217,16 @@ TEST_F(FieldCases, KeyThatChangesEndsAsTheNewOneBegins) {
   Start();
   CatchUp();
   source_->Execute("INSERT INTO t VALUES (2, 2)");
-  source_->Execute("UPDATE t SET id = id + 1000; UPDATE p SET id = 101");  // copied, streamed, moved
-  source_->Execute("BEGIN; INSERT INTO t VALUES (3, 3); UPDATE t SET id = 1003 WHERE id = 3; COMMIT");
+  source_->Execute("UPDATE t SET id = id + 1000; UPDATE p SET id = "
+                   "101");  // copied, streamed, moved
+  source_->Execute("BEGIN; INSERT INTO t VALUES (3, 3); UPDATE t SET id = 1003 WHERE id = 3; "
+                   "COMMIT");
   CatchUp();
   for (const std::string table : {"t", "p"}) {
     ExpectSame("SELECT * FROM " + table + " ORDER BY id");
-    EXPECT_EQ(store_->Value("SELECT count(*) FROM public_history." + table + " o JOIN public_history." +
-                            table + " n ON n.tx_from = o.tx_to AND n.n = o.n AND n.id > o.id"),
+    EXPECT_EQ(store_->Value("SELECT count(*) FROM public_history." + table + " o "
+                            "JOIN public_history." + table + " n "
+                            "ON n.tx_from = o.tx_to AND n.n = o.n AND n.id > o.id"),
               table == "t" ? "2" : "1");
   }
   EXPECT_EQ(store_->Value("SELECT count(*) FROM public_history.t WHERE id = 3"), "0");
@@ -265,18 +273,21 @@ TEST_F(FieldCases, TruncateEndsAllRowsOfAllItsTablesAtOneInstant) {
 
 TEST_F(FieldCases, LeavesOfSeveralLevelsComeMoveAndGo) {
   source_->Execute("CREATE TABLE p (id int, v text, PRIMARY KEY (id)) PARTITION BY RANGE (id); "
-                   "CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (100) PARTITION BY RANGE (id); "
+                   "CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (100) PARTITION BY RANGE "
+                   "(id); "
                    "CREATE TABLE p11 PARTITION OF p1 FOR VALUES FROM (0) TO (50); "
                    "CREATE TABLE p12 (v text, gone int, id int PRIMARY KEY); "
                    "ALTER TABLE p12 DROP gone; "
                    "ALTER TABLE p1 ATTACH PARTITION p12 FOR VALUES FROM (50) TO (100); "
                    "INSERT INTO p SELECT i, 'v' || i FROM generate_series(1, 99) i; "
-                   "CREATE PUBLICATION tidemark FOR TABLE p WITH (publish_via_partition_root = true)");
+                   "CREATE PUBLICATION tidemark FOR TABLE p WITH (publish_via_partition_root = "
+                   "true)");
   Start();
   CatchUp();
   const auto before = CatchUp();
   ExpectSame("SELECT * FROM p ORDER BY id");
-  source_->Execute("UPDATE p SET v = 'w' WHERE id IN (10, 60); DELETE FROM p WHERE id = 69; UPDATE p SET "
+  source_->Execute("UPDATE p SET v = 'w' WHERE id IN (10, 60); DELETE FROM p WHERE id = 69; UPDATE "
+                   "p SET "
                    "id = 69 WHERE id = 30; "
                    "DELETE FROM p WHERE id = 70");
   ExpectSoon("SELECT * FROM p ORDER BY id");
@@ -291,7 +302,8 @@ TEST_F(FieldCases, PublicationOfNamedTablesFollowsTheTableNotItsName) {
                    "CREATE PUBLICATION tidemark FOR TABLE live");
   Start();
   CatchUp();
-  source_->Execute("BEGIN; ALTER TABLE live RENAME TO old; ALTER TABLE stage RENAME TO live; COMMIT; "
+  source_->Execute("BEGIN; ALTER TABLE live RENAME TO old; ALTER TABLE stage RENAME TO live; "
+                   "COMMIT; "
                    "INSERT INTO old VALUES (2); INSERT INTO live VALUES (8)");
   ExpectSoon("SELECT * FROM old ORDER BY id");
   // What is not published is not there, rather than there and stale.

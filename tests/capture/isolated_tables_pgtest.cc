@@ -20,8 +20,10 @@ class IsolatedTables : public MirrorFixture {
  protected:
   void SetUp() override {
     MirrorFixture::SetUp();
-    source_->Execute("CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 1), (2, 2); "
-                     "CREATE TABLE other (id int PRIMARY KEY, n int); INSERT INTO other VALUES (1, 1)");
+    source_->Execute("CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 1), (2, "
+                     "2); "
+                     "CREATE TABLE other (id int PRIMARY KEY, n int); INSERT INTO other VALUES (1, "
+                     "1)");
   }
   void Begin(bool isolate) {
     options_.isolate_failed_tables = isolate;
@@ -31,7 +33,8 @@ class IsolatedTables : public MirrorFixture {
                              "WHERE table_name = 't'");
   }
   /// The store takes no n of t beyond 99.
-  void Refuse() { store_->Execute("ALTER TABLE " + current_ + " ADD CONSTRAINT few CHECK (n < 100)"); }
+  void Refuse() { store_->Execute("ALTER TABLE " + current_ +
+                                  " ADD CONSTRAINT few CHECK (n < 100)"); }
   void Allow() { store_->Execute("ALTER TABLE " + current_ + " DROP CONSTRAINT few"); }
   void Await(const std::string& condition) {
     const auto deadline = base::Deadline::After(60s);
@@ -104,6 +107,38 @@ TEST_F(IsolatedTables, OthersGoOnWhileTheRefusedOneStandsStillAndIsReadAgainUnti
   ExpectSame("SELECT * FROM t ORDER BY id");
   EXPECT_TRUE(StatusOf("t")["resync"].is_null());
   Await("SELECT problems::text NOT LIKE '%few%' FROM tidemark.progress");
+}
+
+TEST_F(IsolatedTables, AMirrorOfOneTableGoesOnWithThatTableNamed) {
+  source_->Execute("CREATE PUBLICATION tidemark FOR TABLE t");
+  Begin(true);
+  Refuse();
+  source_->Execute("UPDATE t SET n = 5 WHERE id = 1");
+  source_->Execute("UPDATE t SET n = 100 WHERE id = 1; UPDATE t SET n = 6 WHERE id = 2");
+  Await("SELECT problems::text LIKE '%few%' FROM tidemark.progress");
+  // Again and again it is refused, and the mirror has not stopped.
+  Await("SELECT count(*) > 2 FROM tidemark.capture WHERE kind = 'complete'");
+  EXPECT_EQ(store_->Value("SELECT state FROM tidemark.progress"), "streaming");
+  EXPECT_EQ(StatusOf("t")["resync"]["sqlstate"], "23514");
+  EXPECT_EQ(Rows(*store_, "SELECT * FROM t ORDER BY id"), "1|5\n2|2\n");
+  CatchUp();  // the source's log is not held back
+  Allow();
+  Await("SELECT n = 100 FROM t WHERE id = 1");
+  source_->Execute("UPDATE t SET n = n + 1");
+  CatchUp();
+  ExpectSame("SELECT * FROM t ORDER BY id");
+}
+
+TEST_F(IsolatedTables, WithoutItAMirrorOfOneTableGoesOnWhileItsReadingIsRefused) {
+  source_->Execute("CREATE PUBLICATION tidemark FOR TABLE t");
+  Begin(false);
+  Refuse();
+  source_->Execute("UPDATE t SET n = 100 WHERE id = 1");
+  Await("SELECT state = 'failed' FROM tidemark.progress");
+  temporal::RequestResync(*store_, {{"public", "t"}});
+  Await("SELECT problems::text LIKE '%few%' AND state = 'streaming' FROM tidemark.progress");
+  Allow();
+  Await("SELECT n = 100 FROM t WHERE id = 1");
 }
 
 TEST_F(IsolatedTables, RefusalByATriggerOfTheStoreIsolatesItsTable) {

@@ -1,5 +1,5 @@
-// A capture of several datasets killed at every step, and one that is frozen while another takes over:
-// nothing is half published, nothing stays behind, and the next capture is whole.
+// A capture of several datasets killed at every step, and one that is frozen while another takes
+// over: nothing is half published, nothing stays behind, and the next capture is whole.
 #include <csignal>
 #include <thread>
 
@@ -134,7 +134,8 @@ TEST_F(KilledCapture, FrozenAndReplacedItPublishesNothingOfItsOwn) {
   source_->Execute("BEGIN; LOCK TABLE log");  // the third member waits here
   auto frozen = Start();
   const auto waiting = Deadline::After(30s);
-  while (Value("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname <> "
+  while (Value("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname "
+               "<> "
                "current_database() AND query LIKE '%log%'") == "0") {
     ASSERT_FALSE(waiting.passed());
     std::this_thread::sleep_for(20ms);

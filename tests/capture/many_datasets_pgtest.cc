@@ -82,8 +82,10 @@ TEST_F(ManyDatasets, KeepGoingPublishesTheOthersAndSaysWhatIsMissing) {
 TEST_F(ManyDatasets, EvidenceKeepsFiveFactsApartAndReadersSeeThem) {
   Captured({Snapshot("a"), ByCursor("c", "id")});
   store_->Execute("SET ROLE tidemark_reader");
-  EXPECT_EQ(Value("SELECT count(*) FROM tidemark.basis_member WHERE source_position IS NOT NULL AND "
-                  "\"position\" ->> 'system_identifier' <> '' AND \"position\" ->> 'snapshot' <> '' "
+  EXPECT_EQ(Value("SELECT count(*) FROM tidemark.basis_member WHERE source_position IS NOT NULL "
+                  "AND "
+                  "\"position\" ->> 'system_identifier' <> '' AND \"position\" ->> 'snapshot' <> "
+                  "'' "
                   "AND extracted_from <= extracted_to AND extracted_to <= accepted_at AND "
                   "length(version) = 32 AND tx = 1"),
             "2");
@@ -152,7 +154,8 @@ TEST_F(ManyDatasets, ALostStoreLineBeginsTheCaptureAgain) {
   int cut = 0;
   progressed_ = [&](const auto&, int64_t) {
     if (cut++ > 0) return;
-    store_->Execute("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND "
+    store_->Execute("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' "
+                    "AND "
                     "pid <> pg_backend_pid() AND database = (SELECT oid FROM pg_database WHERE "
                     "datname = current_database())");
   };

@@ -1,5 +1,5 @@
-// Retention: whole partitions go, the horizon is an error and never a smaller answer, and one key can be
-// erased from all history.
+// Retention: whole partitions go, the horizon is an error and never a smaller answer, and one key
+// can be erased from all history.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,13 +32,15 @@ class PruneTest : public MirrorFixture {
     Stop();
     pruning_.emplace(temporal::OpenStore(options_.store_dsn, base::Deadline::After(20s)));
   }
-  std::vector<temporal::Pruned> Prune(const std::string& span, std::chrono::milliseconds limit = 20s) {
+  std::vector<temporal::Pruned> Prune(const std::string& span,
+                                      std::chrono::milliseconds limit = 20s) {
     return temporal::Prune(*pruning_, {{options_.name, span}}, base::Deadline::After(limit), {});
   }
   std::string SumAt(const std::string& instant) {
     return store_->Value("SELECT sum(n) FROM tidemark.as_of(NULL::public.t, '" + instant + "')");
   }
-  std::string Partitions() { return store_->Value("SELECT count(*) FROM tidemark.history_partition"); }
+  std::string Partitions() { return store_->Value("SELECT count(*) FROM "
+                                                  "tidemark.history_partition"); }
 
   std::string middle_;
   std::optional<pg::Connection> pruning_;

@@ -1,5 +1,5 @@
-// Random successive states of a relation through the snapshot strategy: every past state must be read
-// back as it was, and every version must be what an outsider computes.
+// Random successive states of a relation through the snapshot strategy: every past state must be
+// read back as it was, and every version must be what an outsider computes.
 //   TIDEMARK_STATES_ROUNDS   captures, default 40
 //   TIDEMARK_STATES_SEED     default 1
 #include <cstdlib>

@@ -132,7 +132,8 @@ TEST_F(ShapeCapture, AColumnThatMayBeNullFromNowOnIsFollowed) {
 
 TEST_F(ShapeCapture, AnotherKeyIsFollowedWhenTheRowsAreUniqueInIt) {
   EXPECT_EQ(Captured({Snapshot("t", {"a"})}).outcome, MemberOutcome::kUnchanged);
-  source_->Execute("ALTER TABLE t DROP CONSTRAINT t_pkey; UPDATE t SET id = id + 100 WHERE a = 'a1'");
+  source_->Execute("ALTER TABLE t DROP CONSTRAINT t_pkey; UPDATE t SET id = id + 100 WHERE a = "
+                   "'a1'");
   EXPECT_EQ(Captured({Snapshot("t", {"a"})}).puts, 1);
   EXPECT_EQ(Value("SELECT key_columns FROM tidemark.dataset"), "{a}");
   EXPECT_EQ(Rows("SELECT op FROM tidemark.diff_tx(NULL::public.t, 1, 2)"), "update\n");

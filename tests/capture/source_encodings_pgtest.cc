@@ -22,7 +22,8 @@ class SourceEncodings : public MirrorFixture {
   void UseSourceIn(const std::string& encoding) {
     auto& sources = Cluster::SharedSource();
     const auto name = "encoded_" + options_.name;
-    sources.Connect().Execute("CREATE DATABASE " + name + " TEMPLATE template0 ENCODING '" + encoding +
+    sources.Connect().Execute("CREATE DATABASE " + name + " TEMPLATE template0 ENCODING '" +
+                              encoding +
                               "' LC_COLLATE 'C' LC_CTYPE 'C'");
     options_.source_dsn = sources.Dsn(name);
     source_.emplace(sources.Connect(name));
@@ -30,7 +31,8 @@ class SourceEncodings : public MirrorFixture {
   /// public.t of the source as shop.t.
   capture::CaptureReport CaptureWhole();
   std::string Problems() {
-    return store_->Value("SELECT coalesce((SELECT state || problems::text FROM tidemark.progress), '')");
+    return store_->Value("SELECT coalesce((SELECT state || problems::text FROM tidemark.progress), "
+                         "'')");
   }
   /// Waits until status says so.
   std::string ExpectProblem(const std::string& text) {
@@ -106,10 +108,12 @@ TEST_F(SourceEncodings, UndecodableTextInTheStreamIsNamedAndWhatWasBeforeIsReada
   Start();
   CatchUp();
   source_->Execute("INSERT INTO t VALUES (2, 'before')");
-  source_->Execute("BEGIN; INSERT INTO t VALUES (3, 'good'); INSERT INTO t VALUES (4, E'caf\\351'); COMMIT");
+  source_->Execute("BEGIN; INSERT INTO t VALUES (3, 'good'); INSERT INTO t VALUES (4, "
+                   "E'caf\\351'); COMMIT");
   source_->Execute("INSERT INTO t VALUES (5, 'after')");
   EXPECT_THAT(ExpectProblem("key id=4"),
-              AllOf(HasSubstr("column v of public.t has text that is not UTF-8"), HasSubstr("failed"),
+              AllOf(HasSubstr("column v of public.t has text that is not UTF-8"),
+                    HasSubstr("failed"),
                     HasSubstr("22021"), HasSubstr("0xe9")));
   ExpectRows(kTexts, "1|café\n2|before\n");
   // Mended at the source and read whole, the table goes on beyond that commit.
@@ -121,7 +125,8 @@ TEST_F(SourceEncodings, UndecodableTextInTheStreamIsNamedAndWhatWasBeforeIsReada
 TEST_F(SourceEncodings, UndecodableTextInTheFirstCopyIsNamedAndNothingIsPublished) {
   UseSourceIn("SQL_ASCII");
   source_->Execute("CREATE TABLE t (id text PRIMARY KEY, v text[]); "
-                   "INSERT INTO t VALUES ('fine', '{a}'), (E'k\\351y', ARRAY['b', NULL, E'\\377'])");
+                   "INSERT INTO t VALUES ('fine', '{a}'), (E'k\\351y', ARRAY['b', NULL, "
+                   "E'\\377'])");
   Start();
   EXPECT_THAT(ExpectProblem("column id of public.t has text"), HasSubstr("key id='k?y'"));
   EXPECT_EQ(store_->Value("SELECT count(*) FROM tidemark.basis"), "0");
@@ -140,10 +145,12 @@ TEST_F(SourceEncodings, UndecodableBytesAreReplacedInPlaceWhereThatIsWanted) {
       "  E'<a>\\303\\251</a>', E'\\351', E'\\351')";
   source_->Execute("CREATE EXTENSION citext; CREATE TYPE pair AS (n int, t text); "
                    "CREATE DOMAIN named AS varchar(5); "
-                   "CREATE TABLE t (id int PRIMARY KEY, v text, c char(3), vc varchar(3), a text[], "
+                   "CREATE TABLE t (id int PRIMARY KEY, v text, c char(3), vc varchar(3), a "
+                   "text[], "
                    "p pair[], j json, jb jsonb, x xml, d named, ci citext); "
                    "COMMENT ON TABLE t IS E'\\351'; COMMENT ON COLUMN t.v IS E'\\351'; "
-                   "CREATE TABLE k (id text PRIMARY KEY, v text); INSERT INTO k VALUES (E'\\351', 'a'); "
+                   "CREATE TABLE k (id text PRIMARY KEY, v text); INSERT INTO k VALUES (E'\\351', "
+                   "'a'); "
                    "CREATE TABLE m (v text); ALTER TABLE m REPLICA IDENTITY FULL; "
                    "INSERT INTO m VALUES (E'\\351'), (E'\\350'); "
                    "INSERT INTO t VALUES " + rows);

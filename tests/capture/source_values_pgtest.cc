@@ -34,7 +34,8 @@ class SourceValues : public MirrorFixture {
   }
   static std::string As(const std::string& role, const std::string& dsn) {
     const auto at = dsn.find("user=postgres");
-    return dsn.substr(0, at) + "user=" + role + dsn.substr(at + std::string("user=postgres").size());
+    return dsn.substr(0, at) + "user=" + role + dsn.substr(at +
+                                                           std::string("user=postgres").size());
   }
   /// The source's role may replicate and read, no more; the store's owns its database and may make
   /// roles.
@@ -62,7 +63,8 @@ CREATE TYPE span AS RANGE (subtype = float8);
 CREATE TABLE v (
   id int PRIMARY KEY, b bytea, n numeric, n2 numeric(10,2), n3 numeric(5,-2), f8 float8, f4 float4,
   d date, ts timestamp, tz timestamptz, ti time, tt timetz, iv interval,
-  ta text[], ia int[], ma mood[], pa pair[], da posint[], ja jsonb[], va interval[], za timestamptz[],
+  ta text[], ia int[], ma mood[], pa pair[], da posint[], ja jsonb[], va interval[],
+   za timestamptz[],
   j json, jb jsonb, x xml, tv tsvector, tq tsquery, ip inet, ci cidr, m6 macaddr, m8 macaddr8,
   b3 bit(3), vb varbit, ch "char", na name, o oid, x8 xid8, ls pg_lsn, mo money,
   r int4range, tr tstzrange, mr int4multirange, sp span, dp posint, e mood, p pair, bp char(5),
@@ -84,13 +86,15 @@ INSERT INTO v (id, b, n, n2, n3, f8, f4, d, ts, tz, ti, tt, iv) VALUES
    '294276-12-31 23:59:59.999999', '2026-11-28 12:00:00.5+05:45', NULL, NULL, '-0.000001'),
   (6, NULL, 'Infinity', NULL, NULL, 5e-324, 3.4028235e38, '2026-02-01', '2026-02-01 01:02:03.4',
    '2026-02-01 01:02:03.4+00', NULL, NULL, '1.5 days'),
-  (7, NULL, '-Infinity', NULL, NULL, 1.7976931348623157e308, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+  (7, NULL, '-Infinity', NULL, NULL, 1.7976931348623157e308, NULL, NULL, NULL, NULL, NULL, NULL,
+   NULL);
 INSERT INTO v (id, ta, ia, ma, pa, da, ja, va, za) VALUES
   (11, ARRAY['NULL', NULL, 'a b', '"q"', '\', ''], '[0:1]={1,NULL}', '{sad,NULL,ok}',
    ARRAY[ROW(1.50, 'a,b"', 'ok')::pair, NULL, ROW(NULL, '', NULL)::pair], '{1,2}',
    ARRAY['{"a": null}'::jsonb, 'null', NULL], '{"1 mon 30 days 24:00:00",NULL}',
    '{infinity,"2026-11-28 12:00:00+05:45"}'),
-  (12, ARRAY[U&'\00A0', U&'\3000', E'\t\n'], '{{1,2},{3,NULL}}', '{}', '{}', '{}', '{}', '{}', '{}'),
+  (12, ARRAY[U&'\00A0', U&'\3000', E'\t\n'], '{{1,2},{3,NULL}}', '{}', '{}', '{}', '{}', '{}',
+   '{}'),
   (13, '{}', '[-5:-4][2:3]={{1,2},{3,4}}', NULL, NULL, NULL, NULL, NULL, NULL);
 INSERT INTO v (id, j, jb, x, tv, tq) VALUES
   (21, '{"a":null}', '{"a": null, "n": 18446744073709551623, "d": 1.10}', '<a b="c">é &amp; </a>',
@@ -100,7 +104,8 @@ INSERT INTO v (id, j, jb, x, tv, tq) VALUES
   (24, E' {"b" : 1,\n  "a":2, "b":3, "z": "\\u0000"} ', '{"é": [1, [], {}]}', NULL, NULL, NULL),
   (25, '18446744073709551623', '-0.0', NULL, NULL, NULL),
   (26, NULL, NULL, NULL, NULL, NULL);
-INSERT INTO v (id, ip, ci, m6, m8, b3, vb, ch, na, o, x8, ls, mo, r, tr, mr, sp, dp, e, p, bp, u, pt, pg,
+INSERT INTO v (id, ip, ci, m6, m8, b3, vb, ch, na, o, x8, ls, mo, r, tr, mr, sp, dp, e, p, bp, u,
+ pt, pg,
                hs, ct, lt, isb, cu, se) VALUES
   (31, '::1/64', '10.0.0.0/8', '08:00:2b:01:02:03', '08:00:2b:01:02:03:04:05', '101', '', '', 'n',
    4294967295, '18446744073709551615', 'FFFFFFFF/FFFFFFFF', '-92233720368547758.08', '[1,5)',
@@ -109,7 +114,8 @@ INSERT INTO v (id, ip, ci, m6, m8, b3, vb, ch, na, o, x8, ls, mo, r, tr, mr, sp,
    '((0,0),(1,0),(0.1,0.2))', '"a b"=>"c", n=>NULL', 'CaSe', 'Top.Science', '978-0-393-04002-9',
    '(0.1, 2)', '1.50 .. 2.25'),
   (32, '192.168.0.1', '::/0', NULL, NULL, '000', '1010101', 'c', '', 0, '0', '0/0',
-   '0.01', 'empty', '(,)', '{}', 'empty', 2147483647, 'sad', ROW(NULL, NULL, NULL), '', NULL, NULL, NULL,
+   '0.01', 'empty', '(,)', '{}', 'empty', 2147483647, 'sad', ROW(NULL, NULL, NULL), '', NULL, NULL,
+    NULL,
    '', '', '', NULL, '(1),(2)', '~ 3');
 )sql";
 
@@ -177,13 +183,16 @@ TEST_F(SourceValues, OfLargeExtensionsThatAreInstalledHere) {
        {Extension{"postgis", "g geometry, gg geography(PointZ, 4326)",
                   "'SRID=4326;POINT(1 2)', 'POINT Z (1.5 -2 3)'), (2, 'GEOMETRYCOLLECTION(POINT(0 "
                   "0),LINESTRING(0 0,1 0.1))', NULL), (3, 'POLYGON EMPTY', NULL"},
-        Extension{"vector", "e vector(3), h halfvec", "'[1,2.5,-3e-5]', '[1,2]'), (2, NULL, '[0]'"}}) {
+        Extension{"vector", "e vector(3), h halfvec",
+                  "'[1,2.5,-3e-5]', '[1,2]'), (2, NULL, '[0]'"}}) {
     const auto here = [&](pg::Connection& on) {
-      return on.Value("SELECT count(*) FROM pg_available_extensions WHERE name = $1", {name}) == "1";
+      return on.Value("SELECT count(*) FROM pg_available_extensions WHERE name = $1", {name}) ==
+          "1";
     };
     if (!here(*source_) || !here(*store_)) continue;
     present += std::string(present.empty() ? "" : ", ") + name;
-    source_->Execute(fmt::format("CREATE EXTENSION {0}; CREATE TABLE of_{0} (id int PRIMARY KEY, {1}); "
+    source_->Execute(fmt::format("CREATE EXTENSION {0}; CREATE TABLE of_{0} (id int PRIMARY KEY, "
+                                 "{1}); "
                                  "INSERT INTO of_{0} VALUES (1, {2})",
                                  name, column, values));
   }
@@ -205,11 +214,13 @@ TEST_F(SourceValues, OfTypesThatTheStoreLacksAreTextWhereThatIsWanted) {
   source_->Execute(
       "CREATE TYPE odd; "
       "CREATE FUNCTION odd_in(cstring) RETURNS odd AS 'textin' LANGUAGE internal IMMUTABLE STRICT; "
-      "CREATE FUNCTION odd_out(odd) RETURNS cstring AS 'textout' LANGUAGE internal IMMUTABLE STRICT; "
+      "CREATE FUNCTION odd_out(odd) RETURNS cstring AS 'textout' LANGUAGE internal IMMUTABLE "
+      "STRICT; "
       "CREATE TYPE odd (INPUT = odd_in, OUTPUT = odd_out, LIKE = text); "
       "CREATE DOMAIN odder AS odd; CREATE TYPE held AS (n int, o odd, f bool); "
       "CREATE TYPE mood AS ENUM ('sad', 'ok'); "
-      "CREATE TABLE t (id int PRIMARY KEY, o odd, os odd[], d odder, h held, n numeric(10,2), ok bool, "
+      "CREATE TABLE t (id int PRIMARY KEY, o odd, os odd[], d odder, h held, n numeric(10,2), ok "
+      "bool, "
       "m mood[], ip inet, tz timestamptz); "
       "INSERT INTO t VALUES (1, 'a \"b\"', '{x,NULL,\"y z\"}', 'd', ROW(1, 'q,r', true), 1, true, "
       "'{sad,NULL}', '10.0.0.1', '2026-11-28 12:00+05:45'); INSERT INTO t (id) VALUES (2); "
@@ -224,24 +235,69 @@ TEST_F(SourceValues, OfTypesThatTheStoreLacksAreTextWhereThatIsWanted) {
     ExpectSame("SELECT * FROM u ORDER BY n, o::text");
   };
   all();
-  source_->Execute("UPDATE t SET o = 'changed', h = ROW(NULL, NULL, NULL), ok = false WHERE id = 1; "
-                   "UPDATE t SET id = 3 WHERE id = 2; INSERT INTO t VALUES (4, 'o', '{}', '', NULL, 2.5)");
-  source_->Execute("DELETE FROM u WHERE ctid = (SELECT min(ctid) FROM u); UPDATE u SET o = 'b' WHERE n = 2");
+  source_->Execute("UPDATE t SET o = 'changed', h = ROW(NULL, NULL, NULL), ok = false WHERE id = "
+                   "1; "
+                   "UPDATE t SET id = 3 WHERE id = 2; INSERT INTO t VALUES (4, 'o', '{}', '', "
+                   "NULL, 2.5)");
+  source_->Execute("DELETE FROM u WHERE ctid = (SELECT min(ctid) FROM u); UPDATE u SET o = 'b' "
+                   "WHERE n = 2");
   CatchUp();
   all();
-  EXPECT_EQ(store_->Value("SELECT string_agg(format_type(atttypid, atttypmod), ' ' ORDER BY attnum) "
+  EXPECT_EQ(store_->Value("SELECT string_agg(format_type(atttypid, atttypmod), ' ' ORDER BY "
+                          "attnum) "
                           "FROM pg_attribute WHERE attrelid = 't'::regclass AND attnum > 0"),
-            "integer text text text text numeric(10,2) boolean mood[] inet timestamp with time zone");
+            "integer text text text text numeric(10,2) boolean mood[] inet timestamp with time "
+            "zone");
   EXPECT_EQ(store_->Value("SELECT count(*) FROM jsonb_array_elements((SELECT problems FROM "
-                          "tidemark.progress)) p WHERE p ->> 'message' LIKE '%is mirrored as text%'"),
+                          "tidemark.progress)) p WHERE p ->> 'message' LIKE '%is mirrored as "
+                          "text%'"),
             "5");
+}
+
+// PostgreSQL itself does not read its binary form (docs/reference/limits.md).
+TEST_F(SourceValues, AnEmptyTsqueryStopsTheMirrorUnlessValuesTravelAsText) {
+  const auto await = [this](const std::string& condition) {
+    const auto deadline = base::Deadline::After(30s);
+    while (store_->Value("SELECT coalesce((" + condition + "), false)") != "t") {
+      ASSERT_FALSE(deadline.passed())
+          << condition << store_->Value("SELECT problems FROM tidemark.progress");
+      std::this_thread::sleep_for(20ms);
+    }
+  };
+  source_->Execute("CREATE TABLE q (id int PRIMARY KEY, v tsquery, a tsquery[]); "
+                   "INSERT INTO q VALUES (1, 'fat & !rat', '{a,NULL}')");
+  Start();
+  CatchUp();
+  ExpectSame("SELECT * FROM q ORDER BY id");
+  source_->Execute("INSERT INTO q VALUES (2, 'before', NULL)");
+  source_->Execute("INSERT INTO q VALUES (3, '', NULL)");
+  await("SELECT problems::text LIKE '%XX000%' AND problems::text LIKE '%public.q%' "
+        "FROM tidemark.progress");
+  await("SELECT count(*) = 2 FROM q");
+  Stop();
+  options_.unknown_as_text = true;
+  Start();
+  await("SELECT count(*) = 3 FROM q");
+  source_->Execute("UPDATE q SET a = ARRAY['', 'b']::tsquery[] WHERE id = 1");
+  await("SELECT a[1] = '' FROM q WHERE id = 1");
+  ExpectSame("SELECT * FROM q ORDER BY id");
+}
+
+TEST_F(SourceValues, AnEmptyTsqueryIsCopiedAsText) {
+  source_->Execute("CREATE TABLE q (id int PRIMARY KEY, v tsquery); "
+                   "INSERT INTO q VALUES (1, ''), (2, 'a')");
+  options_.unknown_as_text = true;
+  Start();
+  CatchUp();
+  ExpectSame("SELECT * FROM q ORDER BY id");
 }
 
 TEST_F(SourceValues, OfTypesThatTheStoreLacksLeaveTheirTableOutByName) {
   source_->Execute(
       "CREATE TYPE odd; "
       "CREATE FUNCTION odd_in(cstring) RETURNS odd AS 'textin' LANGUAGE internal IMMUTABLE STRICT; "
-      "CREATE FUNCTION odd_out(odd) RETURNS cstring AS 'textout' LANGUAGE internal IMMUTABLE STRICT; "
+      "CREATE FUNCTION odd_out(odd) RETURNS cstring AS 'textout' LANGUAGE internal IMMUTABLE "
+      "STRICT; "
       "CREATE TYPE odd (INPUT = odd_in, OUTPUT = odd_out, LIKE = text); "
       "CREATE TABLE t (id int PRIMARY KEY, o odd); "
       "CREATE TABLE plain (id int PRIMARY KEY); INSERT INTO plain VALUES (1)");
@@ -257,7 +313,8 @@ TEST_F(SourceValues, InfiniteIntervalsAreNamedWhereTheStoreHasNone) {
   if (source_->server_version() < 170000 || store_->server_version() >= 170000) {
     GTEST_SKIP() << "infinite intervals exist from PostgreSQL 17 on";
   }
-  source_->Execute("CREATE TABLE t (id int PRIMARY KEY, v interval[]); INSERT INTO t VALUES (1, '{1 day}')");
+  source_->Execute("CREATE TABLE t (id int PRIMARY KEY, v interval[]); INSERT INTO t VALUES (1, "
+                   "'{1 day}')");
   Start();
   CatchUp();
   source_->Execute("INSERT INTO t VALUES (2, '{-infinity}')");
@@ -293,7 +350,8 @@ TEST_F(SourceValues, AreReadTextExactByACompleteCapture) {
     temporal::Migrate(store);
   }
   for (const bool changed : {true, false}) {
-    const auto report = capture::RunCapture({.store_dsn = options_.store_dsn, .datasets = {planned}}, {});
+    const auto report = capture::RunCapture({.store_dsn = options_.store_dsn,
+                                             .datasets = {planned}}, {});
     ASSERT_EQ(report.members.size(), 1U);
     if (report.members[0].error) FAIL() << report.members[0].error->Full();
     EXPECT_EQ(store_->Value("SELECT count(*) FROM public_history.v WHERE tx_to IS NOT NULL"), "0")
@@ -304,7 +362,8 @@ TEST_F(SourceValues, AreReadTextExactByACompleteCapture) {
 
 TEST_F(SourceValues, GeneratedColumnsThatAreNotPublishedAreAbsentFromCopyAndStream) {
   source_->Execute("CREATE TABLE g (id int PRIMARY KEY, n int, "
-                   "twice int GENERATED ALWAYS AS (n * 2) STORED); INSERT INTO g VALUES (1, 1), (2, 2)");
+                   "twice int GENERATED ALWAYS AS (n * 2) STORED); INSERT INTO g VALUES (1, 1), "
+                   "(2, 2)");
   if (source_->server_version() >= 180000) {
     source_->Execute("ALTER TABLE g ADD thrice int GENERATED ALWAYS AS (n * 3) VIRTUAL");
   }
@@ -323,9 +382,11 @@ TEST_F(SourceValues, PublishedGeneratedColumnsArePresentInCopyAndStream) {
   }
   source_->Execute(
       "CREATE TABLE g (id int PRIMARY KEY, n int, twice int GENERATED ALWAYS AS (n * 2) STORED, "
-      "thrice int GENERATED ALWAYS AS (n * 3) VIRTUAL); INSERT INTO g (id, n) VALUES (1, 1), (2, 2); "
+      "thrice int GENERATED ALWAYS AS (n * 3) VIRTUAL); INSERT INTO g (id, n) VALUES (1, 1), (2, "
+      "2); "
       "COMMENT ON COLUMN g.twice IS 'made'; "
-      "CREATE TABLE listed (id int PRIMARY KEY, n int, twice int GENERATED ALWAYS AS (n * 2) STORED); "
+      "CREATE TABLE listed (id int PRIMARY KEY, n int, twice int GENERATED ALWAYS AS (n * 2) "
+      "STORED); "
       "INSERT INTO listed (id, n) VALUES (1, 1); "
       "CREATE TABLE unkeyed (n int, twice int GENERATED ALWAYS AS (n * 2) STORED); "
       "ALTER TABLE unkeyed REPLICA IDENTITY FULL; INSERT INTO unkeyed VALUES (1), (1), (2); "
@@ -354,7 +415,8 @@ TEST_F(SourceValues, GeneratedColumnsThatBecomePublishedAreReadAndFollowed) {
   if (source_->server_version() < 180000) {
     GTEST_SKIP() << "generated columns are published from PostgreSQL 18 on";
   }
-  source_->Execute("CREATE TABLE g (id int PRIMARY KEY, n int, twice int GENERATED ALWAYS AS (n * 2) "
+  source_->Execute("CREATE TABLE g (id int PRIMARY KEY, n int, twice int GENERATED ALWAYS AS (n * "
+                   "2) "
                    "STORED); INSERT INTO g (id, n) VALUES (1, 1), (2, 2); "
                    "CREATE PUBLICATION tidemark FOR ALL TABLES");
   Start();

@@ -137,12 +137,14 @@ TEST_F(StandbySource, IsCopiedAndFollowedWithTablesThatComeLater) {
   source_->Execute("TRUNCATE t; INSERT INTO t VALUES (1, 'again')");
   CatchUp();
   ExpectSame("SELECT * FROM t ORDER BY id");
-  EXPECT_EQ(store_->Value("SELECT count(*) FROM tidemark.as_of_position(NULL::public.t, '" + before +
+  EXPECT_EQ(store_->Value("SELECT count(*) FROM tidemark.as_of_position(NULL::public.t, '" +
+                          before +
                           "')"),
             "1000");
   source_->Execute("CREATE TABLE late (id int PRIMARY KEY); INSERT INTO late VALUES (1), (2)");
   ExpectSoon("SELECT * FROM late ORDER BY id");
-  source_->Execute("ALTER TABLE t ALTER v TYPE varchar(20) USING v || '!'; INSERT INTO t VALUES (2, 'x')");
+  source_->Execute("ALTER TABLE t ALTER v TYPE varchar(20) USING v || '!'; INSERT INTO t VALUES "
+                   "(2, 'x')");
   ExpectSoon("SELECT * FROM t ORDER BY id");
   auto standby = Connect(false);
   const auto slot = source::InspectSlot(standby, capture::SlotNameFor(options_.name));
@@ -174,9 +176,11 @@ TEST_F(StandbySource, ASlotSaysThatItWaitsForThePrimary) {
 }
 
 TEST_F(StandbySource, PreflightSaysWhatAStandbyNeeds) {
-  source_->Execute("CREATE TABLE t (id int PRIMARY KEY); CREATE PUBLICATION tidemark FOR ALL TABLES");
+  source_->Execute("CREATE TABLE t (id int PRIMARY KEY); CREATE PUBLICATION tidemark FOR ALL "
+                   "TABLES");
   auto standby = pg::Connection::Open(
-      {.dsn = standby_->Dsn("shop"), .settings = {{"search_path", ""}}}, base::Deadline::After(20s));
+      {.dsn = standby_->Dsn("shop"), .settings = {{"search_path", ""}}},
+          base::Deadline::After(20s));
   AwaitReplay();
   auto report = source::Preflight(standby, {});
   EXPECT_FALSE(report.Refused()) << source::FormatProblems(report.problems);

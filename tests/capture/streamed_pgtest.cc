@@ -1,5 +1,5 @@
-// Transactions that the source sends while they still run: nothing of them shows before they commit,
-// what they rolled back never does, and whatever happens meanwhile changes neither.
+// Transactions that the source sends while they still run: nothing of them shows before they
+// commit, what they rolled back never does, and whatever happens meanwhile changes neither.
 #include <fmt/format.h>
 
 #include "tests/mirror_fixture.h"
@@ -195,9 +195,11 @@ TEST_F(Streamed, WhatTheFollowerMissedOfItIsSentAgain) {
 
 TEST_F(Streamed, LargeValuesThatWereNotTouchedKeepTheirValue) {
   source_->Execute("ALTER TABLE t ALTER note SET STORAGE EXTERNAL; "
-                   "INSERT INTO t SELECT i, i, repeat(i::text, 3000) FROM generate_series(1, 50) i");
+                   "INSERT INTO t SELECT i, i, repeat(i::text, 3000) FROM generate_series(1, 50) "
+                   "i");
   CatchUp();
-  source_->Execute("BEGIN; UPDATE t SET x = x + 1; UPDATE t SET note = repeat('y', 9000) WHERE id = 7; "
+  source_->Execute("BEGIN; UPDATE t SET x = x + 1; UPDATE t SET note = repeat('y', 9000) WHERE id "
+                   "= 7; "
                    "UPDATE t SET x = x + 1; TRUNCATE u; COMMIT");
   source_->Execute("BEGIN; " + Insert(1, 3000, "u") + "; UPDATE t SET x = x + 1; COMMIT");
   ExpectAllSame();

@@ -1,5 +1,6 @@
-// What a captured relation and its versions must be, computed apart from everything that captures: row
-// states as maps of texts, and the version chain of docs/formats/version.md with OpenSSL's SHA-256.
+// What a captured relation and its versions must be, computed apart from everything that captures:
+// row states as maps of texts, and the version chain of docs/formats/version.md with OpenSSL's
+// SHA-256.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +27,8 @@ std::string RowHash(char kind, const Texts& texts);
 
 class VersionModel {
  public:
-  /// The relation is observed; `key` is the position of its only key column. Returns whether that is
-  /// a transition.
+  /// The relation is observed; `key` is the position of its only key column. Returns whether that
+  /// is a transition.
   bool Observe(const RelationState& state, size_t key);
   /// The newest version in hex.
   std::string version() const { return Hex(version_); }

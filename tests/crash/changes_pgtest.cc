@@ -1,5 +1,5 @@
-// The follower killed while it follows changes of shape and reads tables whole: afterwards the mirror is
-// its source, what was answered before is answered still, and nothing is left behind.
+// The follower killed while it follows changes of shape and reads tables whole: afterwards the
+// mirror is its source, what was answered before is answered still, and nothing is left behind.
 //   TIDEMARK_CHANGES_ROUNDS  random rounds, default 12
 //   TIDEMARK_CHANGES_SEED    default 1
 #include <gtest/gtest.h>
@@ -62,7 +62,8 @@ class ChangedSource : public ::testing::Test {
     try {
       const auto columns = on.Execute(
           "SELECT string_agg(quote_ident(attname), ', ' ORDER BY attname) FROM pg_attribute "
-          "WHERE attrelid = to_regclass('public." + table + "') AND attnum > 0 AND NOT attisdropped");
+          "WHERE attrelid = to_regclass('public." + table +
+              "') AND attnum > 0 AND NOT attisdropped");
       if (columns.is_null(0, 0)) return "no such table";
       return columns.str(0, 0) + ": " +
              TextOf(on, "(SELECT " + columns.str(0, 0) + " FROM public." + table + ")");
@@ -113,7 +114,8 @@ class ChangedSource : public ::testing::Test {
     const auto deadline = Deadline::After(30s);
     const auto left = [&] {
       return store_->Value("SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = "
-                           "c.relnamespace WHERE n.nspname = 'tidemark_stage' AND c.relkind = 'r'") +
+                           "c.relnamespace WHERE n.nspname = 'tidemark_stage' AND c.relkind = "
+                           "'r'") +
              store_->Value("SELECT count(*) FROM tidemark.dataset WHERE tx_first IS NULL") +
              source_->Value("SELECT count(*) FROM pg_replication_slots WHERE slot_name LIKE "
                             "'tidemark_sync%' AND database = current_database()");
@@ -144,7 +146,8 @@ TEST_F(ChangedSource, KilledAtAnyPointOfAChangeTheNextStartIsWhole) {
     source_->Execute("UPDATE t SET n = n + 1, c" + n + " = 0 WHERE id % 10 = " + n);
     source_->Execute("ALTER TABLE d ALTER a TYPE " + std::string(round % 2 ? "bigint" : "int") +
                      " USING a + 1");
-    source_->Execute("INSERT INTO d VALUES (" + n + ", 'round'); DELETE FROM t WHERE id % 100 = " + n);
+    source_->Execute("INSERT INTO d VALUES (" + n + ", 'round'); DELETE FROM t WHERE id % 100 = " +
+                     n);
     source_->Execute("CREATE TABLE late" + n + " (id int PRIMARY KEY); INSERT INTO late" + n +
                      " SELECT generate_series(1, 200)");
     ASSERT_TRUE(follower_->WaitKilled(Deadline::After(60s))) << point << "\n" << follower_->Log();
@@ -155,6 +158,35 @@ TEST_F(ChangedSource, KilledAtAnyPointOfAChangeTheNextStartIsWhole) {
     ASSERT_TRUE(follower_->Stop()) << follower_->Log();
   }
   ExpectNothingLeftBehind();
+}
+
+TEST_F(ChangedSource, KilledWhileAFamilyChangesItsParentShowsAllOfIt) {
+  source_->Execute("CREATE TABLE f (id int PRIMARY KEY, n int); "
+                   "CREATE TABLE f_heir (PRIMARY KEY (id)) INHERITS (f); "
+                   "CREATE TABLE f_leaf (PRIMARY KEY (id)) INHERITS (f_heir); "
+                   "INSERT INTO f SELECT i, i FROM generate_series(1, 50) i; "
+                   "INSERT INTO f_heir SELECT i, i FROM generate_series(101, 150) i; "
+                   "INSERT INTO f_leaf SELECT i, i FROM generate_series(201, 250) i");
+  follower_->Start();
+  ASSERT_NO_FATAL_FAILURE(ExpectEqualSoon());
+  ASSERT_TRUE(follower_->Stop());
+  int round = 0;
+  for (const char* point : {"links.changed", "publish.before_commit", "shape.followed",
+                            "links.changed", "publish.after_commit", "shape.followed"}) {
+    const auto n = std::to_string(++round);
+    follower_->Start(point);
+    source_->Execute(round % 2 == 1 ? "ALTER TABLE f_leaf NO INHERIT f_heir"
+                                    : "ALTER TABLE f_leaf INHERIT f_heir");
+    source_->Execute("UPDATE f SET n = n + 1");
+    if (round % 2 == 0) source_->Execute("ALTER TABLE f ADD x" + n + " int DEFAULT " + n);
+    if (round == 3) source_->Execute("ALTER TABLE f RENAME x2 TO y2; ALTER TABLE f_leaf RENAME x2 "
+                                     "TO y2");
+    source_->Execute("UPDATE f_heir SET n = 0 WHERE id % 10 = " + n);
+    ASSERT_TRUE(follower_->WaitKilled(Deadline::After(60s))) << point << "\n" << follower_->Log();
+    follower_->Start();
+    ASSERT_NO_FATAL_FAILURE(ExpectEqualSoon()) << point;
+    ASSERT_TRUE(follower_->Stop()) << follower_->Log();
+  }
 }
 
 TEST_F(ChangedSource, KilledAtRandomUnderRandomChangesTheMirrorIsItsSource) {
@@ -216,7 +248,8 @@ TEST_F(ChangedSource, KilledAtRandomUnderRandomChangesTheMirrorIsItsSource) {
       if (random() % 3 == 0) {
         ++kills;
         follower_->Kill();
-        if (random() % 2 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(random() % 50));
+        if (random() % 2 ==
+            0) std::this_thread::sleep_for(std::chrono::milliseconds(random() % 50));
         follower_->Start();
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(random() % 300));

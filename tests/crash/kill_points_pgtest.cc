@@ -103,9 +103,11 @@ TEST_F(Crash, KilledWhileATransactionIsSentAndWhenItCommitsItIsThereOnce) {
   follower_->Kill();
   auto large = SourceCluster().Connect(name_);
   large.Execute("BEGIN");
-  large.Execute("INSERT INTO journal_line SELECT -9, repeat('kept', 30) FROM generate_series(1, 2000)");
+  large.Execute("INSERT INTO journal_line SELECT -9, repeat('kept', 30) FROM generate_series(1, "
+                "2000)");
   large.Execute("SAVEPOINT s");
-  large.Execute("INSERT INTO journal_line SELECT -9, repeat('gone', 30) FROM generate_series(1, 2000)");
+  large.Execute("INSERT INTO journal_line SELECT -9, repeat('gone', 30) FROM generate_series(1, "
+                "2000)");
   large.Execute("ROLLBACK TO s");
   for (const char* point : {"stream.block", "stream.block:3"}) {
     follower_->Start(point);
@@ -120,7 +122,8 @@ TEST_F(Crash, KilledWhileATransactionIsSentAndWhenItCommitsItIsThereOnce) {
   follower_->Start();
   ASSERT_NO_FATAL_FAILURE(EndAndCompareAll());
   // The workload may have truncated them since.
-  EXPECT_EQ(Store().Value("SELECT count(*) FROM public_history.journal_line WHERE id = -9"), "2000");
+  EXPECT_EQ(Store().Value("SELECT count(*) FROM public_history.journal_line WHERE id = -9"),
+            "2000");
 }
 
 TEST_F(Crash, KilledAtRandomNothingIsLostOrDoubled) {
