@@ -55,7 +55,7 @@ SELECT kind, schema_name, relation_name, definition, refused, pinned_tx, cap_tx
 
 rewrite::Relation::Kind KindOf(std::string_view word) {
   using Kind = rewrite::Relation::Kind;
-  if (word == "versioned") return Kind::kVersioned;
+  if (word == "versioned" || word == "parent") return Kind::kVersioned;
   if (word == "view") return Kind::kView;
   if (word == "materialized") return Kind::kMaterialized;
   if (word == "history") return Kind::kHistory;
@@ -353,6 +353,7 @@ void Inquiry::OnResolution(const wire::DataRow& row) {
   }
   rewrite::Resolution resolution;
   resolution.kind = KindOf(Field(row, 1));
+  resolution.parent = Field(row, 1) == "parent";
   resolution.name = {Field(row, 2), Field(row, 3)};
   resolution.volatile_function = Field(row, 4);
   resolution.pinned_tx = Value(row, 5);
@@ -363,6 +364,7 @@ void Inquiry::OnResolution(const wire::DataRow& row) {
 void Inquiry::OnView(const wire::DataRow& row) {
   rewrite::ViewRelation relation;
   relation.kind = KindOf(Field(row, 0));
+  relation.parent = Field(row, 0) == "parent";
   relation.name = {Field(row, 1), Field(row, 2)};
   relation.definition = Field(row, 3);
   relation.refused_function = Field(row, 4);

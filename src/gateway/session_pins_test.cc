@@ -105,7 +105,8 @@ TEST(SessionPins, ARefusedBindFailsAloneAndTheSessionGoesOn) {
                                              .Sync()
                                              .Query("select 1"));
   EXPECT_THAT(Messages(answers),
-              testing::Contains("E 25006 cannot execute INSERT in a session pinned to the past at 1"));
+              testing::Contains("E 25006 cannot execute INSERT in a session pinned to the past at "
+                                "1"));
   EXPECT_EQ(Messages(answers).back(), "Z I");
 }
 

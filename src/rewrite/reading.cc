@@ -60,16 +60,22 @@ std::string CapOf(const ReadingContext& context, const Relation& relation) {
   return relation.cap_tx ? *relation.cap_tx + "::bigint" : "";
 }
 
+/// A call of the function that reads `table` as of a tx, up to that. `once`: the tx is no constant of
+/// the plan; `own`: without the rows of tables that inherit from it.
+std::string AsOfTx(const Relation& relation, const std::string& table, bool once, bool own) {
+  return std::string("tidemark.") + (own && relation.parent ? "only_" : "") +
+         (once ? "as_of_tx_once(NULL::" : "as_of_tx(NULL::") + table + ", ";
+}
+
 /// The rows of a versioned table, or of its history view, in a pinned session.
-std::string PinnedText(const ReadingContext& context, const Relation& relation) {
+std::string PinnedText(const ReadingContext& context, const Relation& relation, bool own) {
   const std::string table = TableOf(relation).Quoted();
   const std::string tx = context.at_execution ? "tidemark.pinned_tx(" + Regclass(table) + ")"
                                               : relation.pinned_tx.value_or("NULL") + "::bigint";
   if (relation.kind == Relation::Kind::kHistory) {
     return "tidemark.versions_until(NULL::" + table + ", 'system', 'all', NULL, NULL, " + tx + ")";
   }
-  return (context.at_execution ? "tidemark.as_of_tx_once(NULL::" : "tidemark.as_of_tx(NULL::") +
-         table + ", " + tx + ")";
+  return AsOfTx(relation, table, context.at_execution, own) + tx + ")";
 }
 
 /// Appends to `edit` an instant: the client's own text, or the constant it was evaluated to.
@@ -100,8 +106,7 @@ void AppendAsOf(Edit& edit, const ReadingContext& context, const Plan::TemporalR
   const bool once = !IsPlanned(context, temporal) || (!cap.empty() && context.at_execution);
   const bool per_row = temporal.instants[0].kind == InstantKind::kPerRow;
   const std::string read =
-      (once && !per_row ? "tidemark.as_of_tx_once(NULL::" : "tidemark.as_of_tx(NULL::") + relation +
-      ", ";
+      AsOfTx(resolution, relation, once && !per_row, !temporal.bound.only.empty());
   edit.Generate(per_row ? "LATERAL (SELECT f.* FROM (SELECT " : read, shown_at);
   edit.Generate((cap.empty() ? "" : "least(") + std::string(ToTx(temporal.bound.clause.axis)) +
                     '(' + Regclass(relation) + ", ",
@@ -160,7 +165,7 @@ std::string ViewAsOf(const ReadingContext& context, const Plan::TemporalReferenc
       place && !context.facts.evaluated.empty()
           ? QuoteLiteral(context.facts.evaluated[*place]) + "::timestamptz"
           : context.plan.client.substr(instant.begin, instant.end - instant.begin);
-  return TextOfView(view.name, context.facts.view_relations, [&](const Relation& relation) {
+  return TextOfView(view.name, context.facts.view_relations, [&](const Relation& relation, bool own) {
     const std::string table = TableOf(relation).Quoted();
     const std::string cap = CapOf(context, relation);
     std::string tx = std::string(ToTx(bound.clause.axis)) + '(' + Regclass(table) + ", " + text + ')';
@@ -169,8 +174,7 @@ std::string ViewAsOf(const ReadingContext& context, const Plan::TemporalReferenc
       return "tidemark.versions_until(NULL::" + table + ", 'system', 'all', NULL, NULL, " + tx + ')';
     }
     const bool once = !IsPlanned(context, temporal) || (!cap.empty() && context.at_execution);
-    return (once ? "tidemark.as_of_tx_once(NULL::" : "tidemark.as_of_tx(NULL::") + table + ", " +
-           tx + ')';
+    return AsOfTx(relation, table, once, own) + tx + ')';
   });
 }
 
@@ -207,14 +211,26 @@ Edit EditOfClause(const ReadingContext& context, const Plan::TemporalReference& 
 }
 
 Edit EditOfPinned(const ReadingContext& context, const BoundTable& bound,
-                  const Resolution& resolution) {
+                  const Resolution& resolution, bool own) {
   Edit edit{bound.whole.begin, bound.whole.end, {}};
   std::string text = At(context, bound, [&] {
     return resolution.kind == Relation::Kind::kView
                ? TextOfView(resolution.name, context.facts.view_relations,
-                            [&](const Relation& inner) { return PinnedText(context, inner); })
-               : PinnedText(context, resolution);
+                            [&](const Relation& inner, bool inner_own) {
+                              return PinnedText(context, inner, inner_own);
+                            })
+               : PinnedText(context, resolution, own);
   });
+  if (bound.sample) text = SampleOf(context, bound, text);
+  edit.Generate(std::move(text), bound.name.begin);
+  AppendAlias(edit, bound);
+  return edit;
+}
+
+Edit EditOfOwnRows(const ReadingContext& context, const BoundTable& bound,
+                   const Resolution& resolution) {
+  Edit edit{bound.whole.begin, bound.whole.end, {}};
+  std::string text = "tidemark.only_rows(NULL::" + resolution.name.Quoted() + ")";
   if (bound.sample) text = SampleOf(context, bound, text);
   edit.Generate(std::move(text), bound.name.begin);
   AppendAlias(edit, bound);

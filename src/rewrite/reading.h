@@ -7,6 +7,8 @@
 //   AS OF      tidemark.as_of_tx_once(…) when the instant is no constant of the plan
 //   the rest   tidemark.versions(NULL::Q, axis, form, a, b)
 //   pinned     tidemark.as_of_tx(NULL::Q, tx), or as_of_tx_once with tidemark.pinned_tx('Q')
+//   ONLY, COPY tidemark.only_rows(NULL::Q), only_as_of_tx and only_as_of_tx_once, where others inherit
+//              from the table
 // Under a snapshot token no tx passes its own: least(tx, cap), and versions_until(…, cap).
 #pragma once
 
@@ -29,9 +31,14 @@ struct ReadingContext {
 Edit EditOfClause(const ReadingContext& context, const Plan::TemporalReference& temporal,
                   const Resolution& resolution);
 
-/// A reference without one, in a pinned session. Throws 0A000 for what cannot be pinned.
+/// A reference without one, in a pinned session; `own`: without the rows of tables that inherit from it.
+/// Throws 0A000 for what cannot be pinned.
 Edit EditOfPinned(const ReadingContext& context, const BoundTable& bound,
-                  const Resolution& resolution);
+                  const Resolution& resolution, bool own);
+
+/// The newest rows of a table itself, without those of tables that inherit from it.
+Edit EditOfOwnRows(const ReadingContext& context, const BoundTable& bound,
+                   const Resolution& resolution);
 
 /// The rows of TABLESAMPLE of `from`, which is no table; throws 0A000 for an unknown method.
 std::string SampleOf(const ReadingContext& context, const BoundTable& bound,

@@ -121,7 +121,8 @@ int PositionOfInstant(const Plan& plan) {
   return offset ? CharacterPosition(plan.client, *offset) : 0;
 }
 
-/// ONLY of a versioned table would read its parent, which holds nothing: blanks, byte for byte.
+/// ONLY of a versioned table would read its parent, which holds nothing: blanks, byte for byte, where no
+/// other table inherits from it.
 void AppendWithoutOnly(std::vector<Edit>& edits, const BoundTable& bound) {
   for (const Bytes word : bound.only) {
     edits.push_back({word.begin, word.end, {}});
@@ -214,9 +215,17 @@ class Renderer {
     const bool pinned = plan_.pins && (facts_.pinned || context.at_execution);
     if (resolution.kind == Relation::Kind::kVersioned) {
       std::ranges::copy(entry.copy, std::back_inserter(edits_));
+      if (!pinned && resolution.parent && ReadsOwnRows(i)) {
+        return Replace(i, EditOfOwnRows(context, *entry.plain, resolution));
+      }
       if (!pinned) AppendWithoutOnly(edits_, *entry.plain);
     }
     if (pinned) AddPinned(i, context);
+  }
+
+  /// ONLY, and COPY of a table, leave out the rows of tables that inherit from it.
+  bool ReadsOwnRows(size_t i) const {
+    return references_[i].use == Use::kCopy || !plan_.entries[i].table().only.empty();
   }
 
   void AddPinned(size_t i, const ReadingContext& context) {
@@ -228,7 +237,9 @@ class Renderer {
                                resolution.kind != Relation::Kind::kVersioned;
     if (why.empty() && (!IsPinnable(resolution) || copy_of_other)) return;
     try {
-      if (why.empty()) Replace(i, EditOfPinned(context, *entry.plain, resolution));
+      if (why.empty()) {
+        Replace(i, EditOfPinned(context, *entry.plain, resolution, ReadsOwnRows(i)));
+      }
     } catch (const base::Error& error) {
       if (!context.at_execution) throw;
       why = error.message();

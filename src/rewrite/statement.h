@@ -49,6 +49,7 @@ struct Relation {
   Kind kind = Kind::kMissing;
   base::QualifiedName name;                     // empty when missing
   std::optional<std::string> pinned_tx, cap_tx;  // of a versioned table or its history
+  bool parent = false;  // a versioned table that shows rows of others, or did: ONLY means something
 };
 
 /// What the store's catalog says of one reference's name.

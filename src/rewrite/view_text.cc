@@ -76,7 +76,7 @@ class ViewWriter {
         break;
       case Relation::Kind::kHistory:
       case Relation::Kind::kVersioned:
-        text = text_of_(*relation);
+        text = text_of_(*relation, !table.only.empty());
         break;
     }
     if (table.sample) Refuse(view, "it has a TABLESAMPLE");
