@@ -40,8 +40,9 @@ pg-regress: build
 demo: build
 	@BINARY=build/$(PRESET)/tidemark KEEP=$(KEEP) tools/demo
 
+# Every measurement beside its peers, and one table of the figures. QUICK=1 is over in three minutes.
 bench: build
-	@set -e; for bench in build/$(PRESET)/*_bench; do $$bench; done
+	@tools/bench --build build/$(PRESET) $(if $(QUICK),--quick)
 
 fuzz:
 	@tools/setup --fuzz

@@ -257,6 +257,10 @@ void Measure(int argc, char** argv) {
   add("first capture", first, true);
   add("unchanged", again, true);
   capture.Verify();
+  report.Figure("first capture of Parquet: MB/s",
+                {static_cast<double>(file.decoded_bytes) / kMegabyte / first.seconds, 1}, "100");
+  report.Figure("first capture of Parquet: time / psql COPY and key",
+                {first.seconds / psql.seconds, 2}, "");
   report.Publish(line.json_file);
 }
 

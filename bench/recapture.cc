@@ -3,10 +3,12 @@
 // capture took. Memory must not grow with the relation, so it is measured at more than one size.
 #include <fcntl.h>
 #include <fmt/format.h>
+
 #include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <stdexcept>
 
 #include "base/child_process.h"
@@ -151,6 +153,7 @@ void Measure(int argc, char** argv) {
     if (size == 0) continue;
     Recaptures captures(run, line, size);
     captures.ByPsql();  // nobody pays for reading the table from disk
+    std::map<std::string, std::vector<double>> ratios;
     const auto add = [&](const char* what) {
       const double psql = captures.ByPsql();
       Say(what);
@@ -162,6 +165,7 @@ void Measure(int argc, char** argv) {
                   {taken.seconds / psql, 2},
                   {taken.process_cpu, 2},
                   {static_cast<double>(taken.peak_resident) / 1e6, 0}});
+      ratios[what].push_back(taken.seconds / psql);
     };
     add("first");
     for (int64_t round = 0; round < rounds; ++round) add("unchanged");
@@ -170,6 +174,10 @@ void Measure(int argc, char** argv) {
       add("0.1 % changed");
     }
     captures.Verify();
+    for (const auto& [what, all] : ratios) {
+      report.Figure(fmt::format("capture of {} rows, {}: time / psql COPY", size, what),
+                    {Median(all), 2}, what == "first" ? "" : "3");
+    }
   }
   report.Publish(line.json_file);
 }

@@ -50,6 +50,10 @@ void Report::Add(std::vector<Cell> cells) {
   rows_.push_back(std::move(cells));
 }
 
+void Report::Figure(const std::string& what, Cell value, std::string to_reach) {
+  figures_.push_back({what, std::move(value), std::move(to_reach)});
+}
+
 void Report::Publish(const std::string& json_file) const {
   auto notes = notes_;
   notes.emplace_back("load average after", LoadAverage());
@@ -62,6 +66,13 @@ void Report::Publish(const std::string& json_file) const {
     table.Add(std::move(cells));
   }
   fmt::print("\n{}\n", table.ToString(2));
+  if (!figures_.empty()) {
+    cli::TextTable results({"figure", "value", "to reach"});
+    for (const auto& figure : figures_) {
+      results.Add({figure.what, figure.value.text, figure.to_reach});
+    }
+    fmt::print("{}\n", results.ToString(2));
+  }
   std::fflush(stdout);
   if (json_file.empty()) return;
   std::string json = fmt::format("{{\"bench\": {}", Cell::Quoted(bench_));
@@ -77,6 +88,12 @@ void Report::Publish(const std::string& json_file) const {
     json += '}';
   }
   std::ofstream out(json_file);
+  json += "\n], \"figures\": [";
+  for (const auto& figure : figures_) {
+    json += fmt::format("{}\n  {{\"what\": {}, \"value\": {}, \"to reach\": {}}}",
+                        &figure == figures_.data() ? "" : ",", Cell::Quoted(figure.what),
+                        figure.value.json, Cell::Quoted(figure.to_reach));
+  }
   out << json << "\n]}\n";
   if (!out.flush()) throw std::runtime_error("could not write " + json_file);
 }

@@ -27,7 +27,9 @@ class Report {
   void Note(const std::string& name, Cell value);
   /// `cells` are as many as there are columns.
   void Add(std::vector<Cell> cells);
-  /// Prints the table, and writes JSON to `json_file` unless it is empty.
+  /// A result of the whole run, shown below the table, with what is to be reached (empty: nothing set).
+  void Figure(const std::string& what, Cell value, std::string to_reach);
+  /// Prints table and figures, and writes JSON to `json_file` unless it is empty.
   void Publish(const std::string& json_file) const;
 
  private:
@@ -35,6 +37,12 @@ class Report {
   std::vector<std::string> columns_;
   std::vector<std::pair<std::string, Cell>> notes_;
   std::vector<std::vector<Cell>> rows_;
+  struct Result {
+    std::string what;
+    Cell value;
+    std::string to_reach;
+  };
+  std::vector<Result> figures_;
 };
 
 /// The middle value (of the lower half when they are even); 0 without any.

@@ -133,6 +133,9 @@ void Measure(int argc, char** argv) {
                                {through.per_second / peer.per_second, 2}});
       }
       report.Add(row);
+      report.Figure(fmt::format("pgbench -S, {}, {} clients: rate through the gateway / direct", protocol,
+                                clients),
+                    {through.per_second / plain.per_second, 2}, clients == 16 ? "0.9" : "");
     }
   }
   report.Publish(line.json_file);

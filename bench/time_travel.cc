@@ -1,7 +1,9 @@
-// What a query AS OF an instant costs beside the same query on a plain table with the same rows:
-// one row by key, a count and a grouped sum, at 10, 50 and 90 % of the history and now.
+// What a query AS OF an instant costs beside the same query on plain tables with the same rows: one row by
+// key, a count, a grouped sum and a join of two tables, at 10, 50 and 90 % of the history and now, with a
+// literal instant and with a parameter; after a quarter of the history and after all of it.
 #include <fmt/format.h>
 
+#include <map>
 #include <regex>
 #include <set>
 
@@ -18,12 +20,26 @@ namespace {
 
 constexpr std::chrono::minutes kDrainMax{45};
 constexpr std::chrono::minutes kSealMax{10};
-constexpr int kRuns = 5;
+constexpr int kRuns = 7;
+constexpr int kAccountShare = 4;  // of the ledger's rows, so many have an account
 
+// `{ledger}` and `{account}` stand for what is read.
 struct Query {
-  std::string name, before, after;
-  std::string On(const std::string& relation) const { return before + relation + after; }
+  std::string name, text, to_reach;
 };
+
+std::string Replaced(std::string text, const std::string& name, const std::string& by) {
+  for (auto at = text.find(name); at != std::string::npos; at = text.find(name, at + by.size())) {
+    text.replace(at, name.size(), by);
+  }
+  return text;
+}
+
+// `pattern` with {} as the table's name.
+std::string On(const Query& query, const std::string& pattern) {
+  const auto text = Replaced(query.text, "{ledger}", Replaced(pattern, "{}", "ledger"));
+  return Replaced(text, "{account}", Replaced(pattern, "{}", "account"));
+}
 
 struct Plan {
   size_t partitions = 0;  // of history that it reads
@@ -32,13 +48,12 @@ struct Plan {
 
 Plan PlanOf(pg::Connection& store, const std::string& sql) {
   const auto rows = store.Execute("EXPLAIN (COSTS off) " + sql);
-  static const std::regex partition(" d[0-9]+_p[0-9]+");
+  static const std::regex partition(" d[0-9]+_(p[0-9]+|open)");
   std::set<std::string> partitions;
   Plan plan;
   for (int i = 0; i < rows.rows(); ++i) {
     const auto line = rows.str(i, 0);
     plan.parallel = plan.parallel || line.find("Workers Planned") != std::string::npos;
-    if (line.find(" on ") == std::string::npos) continue;
     std::smatch found;
     if (std::regex_search(line, found, partition)) partitions.insert(found.str());
   }
@@ -46,62 +61,235 @@ Plan PlanOf(pg::Connection& store, const std::string& sql) {
   return plan;
 }
 
-// The median of several runs after one that warms up.
-double MillisecondsOf(pg::Connection& store, const std::string& sql) {
+using Parameters = std::vector<pg::Parameter>;
+
+struct Asked {
+  std::string sql;
+  Parameters parameters;
+};
+
+double MillisecondsOf(pg::Connection& store, const Asked& asked) {
+  const Stopwatch watch;
+  store.Execute(asked.sql, asked.parameters);
+  return watch.seconds() * 1000;
+}
+
+// The medians of several rounds after one that warms up; all take turns, so that what else the machine does
+// meets each of them.
+std::vector<double> Medians(pg::Connection& store, const std::vector<Asked>& all) {
+  std::vector<std::vector<double>> taken(all.size());
+  for (int run = 0; run <= kRuns; ++run) {
+    for (size_t i = 0; i < all.size(); ++i) {
+      const double milliseconds = MillisecondsOf(store, all[i]);
+      if (run > 0) taken[i].push_back(milliseconds);
+    }
+  }
+  std::vector<double> medians;
+  for (auto& one : taken) medians.push_back(Median(std::move(one)));
+  return medians;
+}
+
+double PlanningMillisecondsOf(pg::Connection& store, const std::string& sql) {
   std::vector<double> milliseconds;
   for (int run = 0; run <= kRuns; ++run) {
-    const Stopwatch watch;
-    store.Execute(sql);
-    if (run > 0) milliseconds.push_back(watch.seconds() * 1000);
+    const auto rows = store.Execute("EXPLAIN (SUMMARY) " + sql);
+    for (int i = 0; i < rows.rows(); ++i) {
+      std::smatch found;
+      const auto line = rows.str(i, 0);
+      static const std::regex planning("Planning Time: ([0-9.]+) ms");
+      if (run > 0 && std::regex_search(line, found, planning)) {
+        milliseconds.push_back(std::stod(found[1].str()));
+      }
+    }
   }
   return Median(milliseconds);
 }
 
-// Writes the history through the mirror and waits until what is full of it has been sealed.
-void MakeHistory(pg::Connection& source, MirrorProcess& mirror, pg::Connection& store,
-                 const Backlog& backlog) {
-  AwaitFirstCopy(mirror, store, kDrainMax);
-  Say(fmt::format("writing {} versions in {} transactions", backlog.bulk_changes(), backlog.bulk));
-  WriteBulk(source, backlog, 1);
-  WriteMarker(source, 1);
-  Say("waiting for the mirror");
-  PollUntil("the history", kDrainMax, [&] {
-    mirror.RequireRunning();
-    return MarkerReached(store, 1);
-  });
-  Say("waiting for the sealing");
-  PollUntil("the sealing", kSealMax, [&] {
-    mirror.RequireRunning();
-    return store.Value(R"sql(
-SELECT count(*) FROM tidemark.history_partition p, tidemark.resume r
-WHERE NOT p.sealed AND p.tx_to <= r.tx_last
-)sql") == "0";
-  });
-}
-
 struct Instant {
-  std::string name, relation;
+  std::string name, time;  // no time: the latest
 };
 
 std::vector<Instant> Instants(pg::Connection& store) {
   std::vector<Instant> instants;
   for (const int percent : {10, 50, 90}) {
-    const auto time = store.Value(
+    instants.push_back({fmt::format("{} %", percent), store.Value(
         R"sql(
 SELECT b.system_time FROM tidemark.basis_journal b
 WHERE b.tx_last >= (SELECT max(tx_last) FROM tidemark.basis_journal) * $1::integer / 100
 ORDER BY b.tx_last LIMIT 1
 )sql",
-        {std::to_string(percent)});
-    instants.push_back({fmt::format("{} %", percent),
-                        fmt::format("tidemark.as_of(NULL::public.ledger, '{}') AS l", time)});
+        {std::to_string(percent)})});
   }
-  instants.push_back({"latest", "public.ledger AS l"});
+  instants.push_back({"latest", ""});
   return instants;
 }
 
-void Measure(int argc, char** argv) {
-  CommandLine line("Measures queries AS OF an instant beside the same on a plain table.");
+class TimeTravel {
+ public:
+  TimeTravel(BoundedRun& run, const CommandLine& line, Backlog backlog)
+      : backlog_(backlog),
+        source_cluster_(run, {"wal_level = logical"}),
+        store_cluster_(run, line.store_settings),
+        source_(source_cluster_.Connect()),
+        store_(store_cluster_.Connect()),
+        mirror_({.program = line.tidemark,
+                 .source_dsn = source_cluster_.Dsn(),
+                 .store_dsn = store_cluster_.Dsn(),
+                 .log = store_cluster_.directory() / "tidemark.log"}) {
+    source_.SetLimits(std::chrono::minutes(30), {});
+    store_.SetLimits(std::chrono::minutes(10), {});
+  }
+
+  /// Updates `versions` rows through the mirror, and waits until what is full of them has been sealed.
+  void WriteVersions(int64_t versions);
+  /// The plain tables with the rows of now; statistics and visibility as after some hours of life.
+  void Settle();
+  void Measure(const std::string& part, Report& report, std::map<std::string, double>& taken);
+  void Size(Report& report);
+
+  pg::Connection& store() { return store_; }
+
+ private:
+  Backlog backlog_;
+  DurableCluster source_cluster_, store_cluster_;
+  pg::Connection source_, store_;
+  struct Filled {
+    Filled(pg::Connection& source, const Backlog& backlog);
+  };
+  Filled filled_{source_, backlog_};
+  MirrorProcess mirror_;
+  int64_t marker_ = 0;
+};
+
+TimeTravel::Filled::Filled(pg::Connection& source, const Backlog& backlog) {
+  Say("filling the source");
+  CreateLedger(source, /*keyed=*/true);
+  FillLedger(source, backlog.rows);
+  source.Execute(fmt::format(
+      R"sql(
+CREATE TABLE public.account (id bigint PRIMARY KEY, branch integer, owner text);
+INSERT INTO public.account SELECT i, i % 50, 'owner ' || i FROM generate_series(1, {}) AS i;
+ALTER PUBLICATION tidemark ADD TABLE public.account
+)sql",
+      backlog.rows / kAccountShare));
+}
+
+void TimeTravel::WriteVersions(int64_t versions) {
+  AwaitFirstCopy(mirror_, store_, kDrainMax);
+  Backlog part = backlog_;
+  part.bulk = versions / part.bulk_rows;
+  Say(fmt::format("writing {} versions in {} transactions", part.bulk_changes(), part.bulk));
+  WriteBulk(source_, part, ++marker_);
+  source_.Execute("UPDATE public.account SET owner = owner || '.' WHERE id % 10 = 0");
+  WriteMarker(source_, marker_);
+  Say("waiting for the mirror");
+  PollUntil("the history", kDrainMax, [&] {
+    mirror_.RequireRunning();
+    return MarkerReached(store_, marker_);
+  });
+  Say("waiting for the sealing");
+  const auto sealed = [&] {
+    mirror_.RequireRunning();
+    return store_.Value("SELECT count(*) FROM tidemark.history_partition WHERE NOT sealed "
+                        "AND tx_to IS NOT NULL OR rewritten_by IS NOT NULL") == "0";
+  };
+  PollUntil("the sealing", kSealMax, sealed);
+}
+
+void TimeTravel::Settle() {
+  Say("plain tables");
+  store_.Execute("DROP TABLE IF EXISTS public.plain_ledger, public.plain_account");
+  for (const std::string table : {"ledger", "account"}) {
+    store_.Execute(fmt::format("CREATE TABLE public.plain_{0} AS SELECT * FROM public.{0} ORDER BY id",
+                               table));
+    store_.Execute(fmt::format("ALTER TABLE public.plain_{} ADD PRIMARY KEY (id)", table));
+  }
+  store_.Execute("VACUUM (ANALYZE)");
+}
+
+void TimeTravel::Measure(const std::string& part, Report& report,
+                         std::map<std::string, double>& taken) {
+  const std::vector<Query> queries = {
+      {"one row by key",
+       fmt::format("SELECT * FROM {{ledger}} AS l WHERE l.id = {}", backlog_.rows / 3), "1 ms"},
+      {"count", "SELECT count(*) FROM {ledger} AS l", "4 x"},
+      {"grouped sum", "SELECT l.a % 16, sum(l.d), max(l.e) FROM {ledger} AS l GROUP BY 1", "1.7 x"},
+      {"join",
+       "SELECT o.branch, count(*), sum(l.d) FROM {ledger} AS l JOIN {account} AS o ON o.id = l.id "
+       "GROUP BY 1",
+       "1.7 x"},
+      {"filtered sum", "SELECT sum(l.d) FROM {ledger} AS l WHERE l.a < 300", "1.7 x"}};
+  const auto instants = Instants(store_);
+  for (const auto& query : queries) {
+    Say(fmt::format("{}: {}", part, query.name));
+    std::vector<Asked> asked = {{On(query, "public.plain_{}"), {}}};
+    std::vector<std::string> planned = {asked[0].sql};
+    for (const auto& instant : instants) {
+      if (instant.time.empty()) {
+        asked.push_back({On(query, "public.{}"), {}});
+        planned.push_back(asked.back().sql);
+        continue;
+      }
+      const std::string as_of = "tidemark.as_of(NULL::public.{}, ";
+      const auto literal = On(query, as_of + "'" + instant.time + "')");
+      asked.push_back({literal, {}});
+      planned.push_back(literal);
+      asked.push_back({On(query, as_of + "$1)"), {instant.time}});
+      planned.push_back(literal);
+    }
+    const auto medians = Medians(store_, asked);
+    size_t at = 0;
+    for (const auto& instant : instants) {
+      for (const char* how : {"literal", "$1"}) {
+        if (instant.time.empty() && std::string(how) != "literal") continue;
+        ++at;
+        const auto plan = PlanOf(store_, planned[at]);
+        report.Add({part, query.name, instant.name, instant.time.empty() ? "" : how,
+                    {medians[at], 2}, {medians[0], 2}, {medians[at] / medians[0], 2},
+                    {static_cast<double>(plan.partitions), 0}, plan.parallel ? "yes" : "no"});
+        taken[part + query.name + instant.name + how] = medians[at];
+        if (part != "all") continue;
+        const auto what = fmt::format("{}, {}{}", query.name, instant.time.empty() ? "" : "as of ",
+                                      instant.name + (instant.time.empty() ? "" : fmt::format(" by {}", how)));
+        if (instant.time.empty()) {
+          report.Figure(what + ": plain / Tidemark", {medians[0] / medians[at], 2}, "0.95");
+        } else if (query.to_reach == "1 ms") {
+          report.Figure(what + ": ms", {medians[at], 2}, "1");
+        } else {
+          report.Figure(what + ": Tidemark / plain", {medians[at] / medians[0], 2}, query.to_reach);
+        }
+      }
+    }
+    if (query.to_reach == "1 ms") {
+      for (size_t i = 0; i + 1 < instants.size(); ++i) {
+        const double planning = PlanningMillisecondsOf(store_, planned[1 + 2 * i]);
+        report.Figure(fmt::format("{} history, planning one row by key as of {}: ms", part,
+                                  instants[i].name),
+                      {planning, 2}, "2");
+      }
+    }
+  }
+}
+
+void TimeTravel::Size(Report& report) {
+  const auto id = store_.Value("SELECT id FROM tidemark.dataset WHERE table_name = 'ledger'");
+  const auto sizes = store_.Execute(fmt::format(R"sql(
+SELECT sum(pg_table_size(c.oid)), sum(pg_indexes_size(c.oid)),
+       (SELECT sum(pg_column_size(v.*)) FROM tidemark_versions.d{0} AS v
+        WHERE v._to < 9223372036854775807)
+FROM tidemark.dataset d
+JOIN pg_inherits i ON i.inhparent = 'tidemark_history.d{0}'::regclass
+JOIN pg_class c ON c.oid = i.inhrelid
+WHERE d.id = {0}
+)sql", id));
+  report.Figure("history of the ledger: heap / raw tuples",
+                {std::stod(sizes.str(0, 0)) / std::stod(sizes.str(0, 2)), 2}, "1.2");
+  report.Figure("history of the ledger: indexes / raw tuples",
+                {std::stod(sizes.str(0, 1)) / std::stod(sizes.str(0, 2)), 2}, "");
+}
+
+void Run(int argc, char** argv) {
+  CommandLine line("Measures queries AS OF an instant beside the same on plain tables.");
   Backlog backlog{.rows = 1'000'000, .bulk_rows = 20};
   int64_t versions = 5'000'000;
   line.Add("--rows", backlog.rows, "live rows");
@@ -113,31 +301,30 @@ void Measure(int argc, char** argv) {
     versions = 500'000;
     backlog.bulk_rows = 4;
   }
-  backlog.bulk = versions / backlog.bulk_rows;
 
   BoundedRun run(line.limit());
-  Say("filling the source");
-  DurableCluster source_cluster(run, {"wal_level = logical"});
-  DurableCluster store_cluster(run, line.store_settings);
-  auto source = source_cluster.Connect();
-  auto store = store_cluster.Connect();
-  store.SetLimits(std::chrono::minutes(10), {});
-  CreateLedger(source, /*keyed=*/true);
-  FillLedger(source, backlog.rows);
-  MirrorProcess mirror({.program = line.tidemark,
-                        .source_dsn = source_cluster.Dsn(),
-                        .store_dsn = store_cluster.Dsn(),
-                        .log = store_cluster.directory() / "tidemark.log"});
-  MakeHistory(source, mirror, store, backlog);
-  mirror.Stop();
-  store.Execute(R"sql(
-CREATE TABLE public.plain AS SELECT * FROM public.ledger ORDER BY id;
-ALTER TABLE public.plain ADD PRIMARY KEY (id)
-)sql");
-  store.Execute("VACUUM (ANALYZE) public.plain");
-
-  Report report("time travel",
-                {"query", "as of", "ms", "plain ms", "ratio", "partitions read", "parallel"});
+  TimeTravel travel(run, line, backlog);
+  Report report("time travel", {"history", "query", "as of", "instant", "ms", "plain ms", "ratio",
+                                "partitions read", "parallel"});
+  std::map<std::string, double> taken;
+  travel.WriteVersions(versions / 4);
+  travel.Settle();
+  travel.Measure("quarter", report, taken);
+  travel.WriteVersions(versions - versions / 4);
+  travel.Settle();
+  travel.Measure("all", report, taken);
+  for (const std::string query : {"count", "grouped sum"}) {
+    for (const auto& [instant, to_reach] :
+         std::map<std::string, std::string>{{"50 %", "1.3"}, {"90 %", "1.1"}}) {
+      report.Figure(fmt::format("{} as of {}: 4 x the history / history", query, instant),
+                    {taken["all" + query + instant + "literal"] /
+                         taken["quarter" + query + instant + "literal"],
+                     2},
+                    to_reach);
+    }
+  }
+  travel.Size(report);
+  auto& store = travel.store();
   report.Note("live rows", {static_cast<double>(backlog.rows), 0});
   report.Note("closed versions",
               {std::stod(store.Value("SELECT count(*) FROM public_history.ledger "
@@ -148,29 +335,6 @@ ALTER TABLE public.plain ADD PRIMARY KEY (id)
   report.Note("sealed", {std::stod(store.Value("SELECT count(*) FROM tidemark.history_partition "
                                                "WHERE sealed")),
                          0});
-  const std::vector<Query> queries = {
-      {"one row by key", "SELECT * FROM ", fmt::format(" WHERE id = {}", backlog.rows / 3)},
-      {"count", "SELECT count(*) FROM ", ""},
-      {"grouped sum", "SELECT a % 16, sum(d), max(e) FROM ", " GROUP BY 1"}};
-  Say("asking");
-  for (const auto& query : queries) {
-    const double plain = MillisecondsOf(store, query.On("public.plain"));
-    for (const auto& instant : Instants(store)) {
-      const auto sql = query.On(instant.relation);
-      if (query.name == "count" && store.Value(sql) != std::to_string(backlog.rows + 1)) {
-        throw std::runtime_error("the count is wrong: " + sql);
-      }
-      const auto plan = PlanOf(store, sql);
-      const double milliseconds = MillisecondsOf(store, sql);
-      report.Add({query.name,
-                  instant.name,
-                  {milliseconds, 2},
-                  {plain, 2},
-                  {milliseconds / plain, 2},
-                  {static_cast<double>(plan.partitions), 0},
-                  plan.parallel ? "yes" : "no"});
-    }
-  }
   report.Publish(line.json_file);
 }
 
@@ -178,5 +342,5 @@ ALTER TABLE public.plain ADD PRIMARY KEY (id)
 }  // namespace tidemark::bench
 
 int main(int argc, char** argv) {
-  return tidemark::bench::BoundedRun::Main([&] { tidemark::bench::Measure(argc, argv); });
+  return tidemark::bench::BoundedRun::Main([&] { tidemark::bench::Run(argc, argv); });
 }
