@@ -46,7 +46,8 @@ std::vector<std::string> AsServerUser(std::vector<std::string> command) {
   return command;
 }
 
-// Not by fork(): its handlers may belong to libraries that the end of the program has closed already.
+// Not by fork(): its handlers may belong to libraries that the end of the program has closed
+// already.
 int Run(const std::vector<std::string>& command, std::string* output) {
   int pipe_fds[2];
   if (::pipe2(pipe_fds, O_CLOEXEC) != 0) throw std::runtime_error("pipe");
@@ -165,7 +166,8 @@ std::string Cluster::Dsn(const std::string& database) const {
 }
 
 pg::Connection Cluster::Connect(const std::string& database) const {
-  return pg::Connection::Open({.dsn = Dsn(database)}, base::Deadline::After(std::chrono::seconds(20)));
+  return pg::Connection::Open({.dsn = Dsn(database)},
+                              base::Deadline::After(std::chrono::seconds(20)));
 }
 
 std::string Cluster::CreateDatabase(const std::string& name) {

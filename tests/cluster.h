@@ -15,14 +15,15 @@ namespace tidemark::tests {
 /// fit (15 or newer), or pg_config --bindir.
 std::filesystem::path ServerBinaries();
 
-/// The binaries of sources, where source and store are two clusters: TIDEMARK_SOURCE_BINDIR, or those
-/// of the store.
+/// The binaries of sources, where source and store are two clusters: TIDEMARK_SOURCE_BINDIR, or
+/// those of the store.
 std::filesystem::path SourceBinaries();
 
 class Cluster {
  public:
-  /// `settings` are `name = value` lines for postgresql.conf; `port = N` is the port of its sockets. Logical decoding is on by default
-  /// (wal_level = logical), fsync off unless `durable`. `binaries` are the servers', of any version.
+  /// `settings` are `name = value` lines for postgresql.conf; `port = N` is the port of its
+  /// sockets. Logical decoding is on by default (wal_level = logical), fsync off unless `durable`.
+  /// `binaries` are the servers', of any version.
   explicit Cluster(std::vector<std::string> settings = {}, bool durable = false,
                    std::filesystem::path binaries = ServerBinaries());
   ~Cluster();

@@ -1,10 +1,8 @@
 // The binary as people run it: what it answers to mistakes, and `up` from start to stop.
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -13,6 +11,7 @@
 
 #include "base/child_process.h"
 #include "tests/cluster.h"
+#include "tests/free_port.h"
 
 namespace tidemark::tests {
 namespace {
@@ -47,30 +46,6 @@ class Program : public testing::Test {
   TemporaryFolder folder_;
 };
 
-/// A listening socket on a free port of 127.0.0.1.
-class TakenPort {
- public:
-  TakenPort() : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    auto* any = reinterpret_cast<sockaddr*>(&address);
-    if (::bind(fd_, any, size) != 0 || ::listen(fd_, 1) != 0) throw std::runtime_error("listen");
-    ::getsockname(fd_, any, &size);
-    port_ = ntohs(address.sin_port);
-  }
-  ~TakenPort() { ::close(fd_); }
-  TakenPort(const TakenPort&) = delete;
-  TakenPort& operator=(const TakenPort&) = delete;
-  int port() const { return port_; }
-
- private:
-  int fd_, port_;
-};
-
-int FreePort() { return TakenPort().port(); }
-
 TEST_F(Program, WrongCommandLinesAreUsageErrors) {
   EXPECT_EQ(Tidemark({}).code, 2);
   EXPECT_EQ(Tidemark({"statsu"}).code, 2);
@@ -96,7 +71,8 @@ TEST_F(Program, ADatasetIsCheckedCapturedAndItsVersionsVerified) {
   const auto dsn = tests::Cluster::Shared().CreateDatabase("program_datasets");
   const auto configure = [&](const std::string& key, const std::string& more = "") {
     Write("tidemark.yaml", "store: \"" + dsn + "\"\nallow_volatile_store: true\n" +
-                               "sources: {lake: {files: .}}\ndatasets: {lake.prices: {source: lake, "
+                               "sources: {lake: {files: .}}\ndatasets: {lake.prices: {source: "
+                               "lake, "
                                "relation: prices.csv, strategy: snapshot, key: [" +
                                key + "]" + more + "}}\n");
   };
@@ -198,7 +174,8 @@ TEST_F(Program, ATakenHttpPortIsNamedWithWhatChoosesAnother) {
   for (const auto& answer :
        {Tidemark({"up", "--source", Cluster::Shared().Dsn(), "--data", Data(), "--port", "0",
                   "--http-port", port}),
-        Tidemark({"serve", "--store", Cluster::Shared().Dsn(), "--port", "0", "--http-port", port})}) {
+        Tidemark({"serve", "--store", Cluster::Shared().Dsn(), "--port", "0", "--http-port",
+                  port})}) {
     EXPECT_EQ(answer.code, 1);
     EXPECT_THAT(answer.text, HasSubstr("http: "));
     EXPECT_THAT(answer.text, HasSubstr(port));

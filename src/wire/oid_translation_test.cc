@@ -215,7 +215,8 @@ TEST(Translate, TextInsideOtherValuesIsFoundAndItsLengthKept) {
       "00000001 00000001 00000019 00000003 00000001 00000002 61ff ffffffff 00000002 c3a9"_hex;
   Translate(array, value);
   EXPECT_EQ(value,
-            "00000001 00000001 00000019 00000003 00000001 00000002 613f ffffffff 00000002 c3a9"_hex);
+            "00000001 00000001 00000019 00000003 00000001 00000002 613f ffffffff 00000002 "
+            "c3a9"_hex);
   const auto composite = User(Kind::kComposite, 0x403a, {kInt, Text(false), kMood});
   ExpectThrows(composite,
                "00000003 00000017 00000004 ff000001 00000019 00000001 ff 00004001 ffffffff"_hex,

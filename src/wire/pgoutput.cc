@@ -127,12 +127,6 @@ Prepared ReadPrepared(ByteReader& in) {
 
 }  // namespace
 
-Decoder Decoder::InsideStream(Xid xid) {
-  Decoder decoder;
-  decoder.stream_xid_ = xid;
-  return decoder;
-}
-
 Message Decoder::Decode(std::string_view bytes) {
   try {
     ByteReader in(bytes);

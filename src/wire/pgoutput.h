@@ -184,11 +184,6 @@ using Message =
 
 class Decoder {
  public:
-  Decoder() = default;
-  /// A decoder that takes the first message for one from inside a stream block of `xid`: to read
-  /// changes again that were set aside from such a block.
-  static Decoder InsideStream(Xid xid);
-
   /// Decode one message. Texts and values point into `bytes`; tuples, columns and relation lists
   /// are held by the decoder and are valid until its next Decode. Allocates nothing once its
   /// buffers have grown to the widest table. Throws 08P01 for a message that is short, long,

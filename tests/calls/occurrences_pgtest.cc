@@ -1,9 +1,5 @@
 // Occurrences from end to end: `tidemark serve`, which knows no source, takes the call; `tidemark
 // follow` captures; either may be killed at any time.
-#include <arpa/inet.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <csignal>
 #include <fstream>
 #include <optional>
@@ -14,6 +10,7 @@
 #include "temporal/occurrence.h"
 #include "tests/calls/tidemark_process.h"
 #include "tests/capture/capture_fixture.h"
+#include "tests/free_port.h"
 
 namespace tidemark::tests {
 namespace {
@@ -21,18 +18,6 @@ namespace {
 using base::Deadline;
 
 constexpr const char* kSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-
-int FreePort() {
-  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address = {
-      .sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
-  auto* any = reinterpret_cast<sockaddr*>(&address);
-  socklen_t size = sizeof address;
-  EXPECT_EQ(::bind(fd, any, size), 0);
-  ::getsockname(fd, any, &size);
-  ::close(fd);
-  return ntohs(address.sin_port);
-}
 
 class OccurrenceCalls : public CaptureFixture {
  protected:

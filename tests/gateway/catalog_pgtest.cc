@@ -67,7 +67,8 @@ EXCEPTION WHEN duplicate_object THEN NULL; END $$;
 
   static std::string Psql(const std::string& dsn, const std::string& command) {
     std::string output;
-    EXPECT_EQ(tests::Run({"psql", "-XqAt", "-P", "format=aligned", "-P", "tuples_only=off", "-d", dsn, "-c",
+    EXPECT_EQ(tests::Run({"psql", "-XqAt", "-P", "format=aligned", "-P", "tuples_only=off", "-d",
+                          dsn, "-c",
                    command},
                   &output),
               0)
@@ -92,7 +93,8 @@ EXCEPTION WHEN duplicate_object THEN NULL; END $$;
     const auto file = folder.path() / "dump.sql";
     std::ofstream(file) << dump;
     std::string output;
-    EXPECT_EQ(tests::Run({"psql", "-Xq", "-v", "ON_ERROR_STOP=1", "-d", dsn, "-f", file.string()}, &output),
+    EXPECT_EQ(tests::Run({"psql", "-Xq", "-v", "ON_ERROR_STOP=1", "-d", dsn, "-f", file.string()},
+                         &output),
               0)
         << output;
     return dsn;
@@ -176,7 +178,8 @@ TEST_F(CatalogOfAMirror, InformationSchemaShowsTablesColumnsAndKeys) {
 }
 
 TEST_F(CatalogOfAMirror, PgDumpOfTheTablesIsWhole) {
-  const std::vector<std::string> options = {"-n", "public", "-n", "sales", "--no-owner", "--no-acl"};
+  const std::vector<std::string> options = {"-n", "public", "-n", "sales", "--no-owner",
+                                            "--no-acl"};
   const auto restored = Restored(
       std::regex_replace(Dump(Gateway(), options), std::regex("CREATE SCHEMA public;"), ""));
   ExpectSameRows(restored);

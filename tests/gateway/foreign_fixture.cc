@@ -102,7 +102,8 @@ void ForeignFixture::Write(const std::string& sql) {
 std::string ForeignFixture::AwaitSleeping(const std::string& count) {
   const auto sleeping = [] {
     return mirror_->store_->Value(
-        "SELECT count(*) FROM pg_stat_activity WHERE usename = 'foreign_reader' AND state = 'active' "
+        "SELECT count(*) FROM pg_stat_activity WHERE usename = 'foreign_reader' AND state = "
+        "'active' "
         "AND wait_event = 'PgSleep'");
   };
   const auto deadline = base::Deadline::After(20s);

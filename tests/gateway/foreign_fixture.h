@@ -1,6 +1,6 @@
-// Another PostgreSQL that asks a mirror through a gateway: a cluster of its own with postgres_fdw and
-// dblink, whose foreign server is the gateway before the store of a real mirror, as a reader. The
-// version of that other PostgreSQL is chosen by TIDEMARK_FOREIGN_PG_BINDIR.
+// Another PostgreSQL that asks a mirror through a gateway: a cluster of its own with postgres_fdw
+// and dblink, whose foreign server is the gateway before the store of a real mirror, as a reader.
+// The version of that other PostgreSQL is chosen by TIDEMARK_FOREIGN_PG_BINDIR.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// Another PostgreSQL asks the mirror through postgres_fdw and dblink: what it imports, what it pushes
-// down, how it fetches, and what its transactions, errors and cancels do behind the gateway.
+// Another PostgreSQL asks the mirror through postgres_fdw and dblink: what it imports, what it
+// pushes down, how it fetches, and what its transactions, errors and cancels do behind the gateway.
 // Manual: postgres_fdw, dblink.
 #include <fmt/format.h>
 
@@ -45,7 +45,8 @@ WHERE c.relnamespace = '{}'::regnamespace AND c.relkind = 'f' ORDER BY 1, 3)",
               Rows(fmt::format("SELECT * FROM s.{} ORDER BY id", table)));
   }
   // The past is imported like anything else: the views over all versions.
-  local_->Execute("CREATE SCHEMA h; IMPORT FOREIGN SCHEMA public_history FROM SERVER tidemark INTO h");
+  local_->Execute("CREATE SCHEMA h; IMPORT FOREIGN SCHEMA public_history FROM SERVER tidemark INTO "
+                  "h");
   EXPECT_EQ(Rows("SELECT count(*) FROM h.big WHERE tx_to IS NULL"), "30000\n");
 }
 
@@ -72,11 +73,13 @@ TEST_F(PostgresFdw, AnalyzeCountsEveryRow) {
 }
 
 TEST_F(PostgresFdw, FetchesOneRowOrTenThousandAtATime) {
-  const std::string sql = "SELECT count(*), sum(length(v)), min(random()) < 2 FROM big WHERE id <= {}";
+  const std::string sql = "SELECT count(*), sum(length(v)), min(random()) < 2 FROM big WHERE id <= "
+                          "{}";
   for (const auto& [size, rows] : {std::pair{1, 500}, {100, 30000}, {10000, 30000}}) {
     local_->Execute(fmt::format("ALTER FOREIGN TABLE big OPTIONS ({} fetch_size '{}')",
                                 size == 1 ? "ADD" : "SET", size));
-    EXPECT_EQ(Rows(fmt::format(fmt::runtime(sql), rows)), fmt::format("{}|{}|t\n", rows, rows * 32));
+    EXPECT_EQ(Rows(fmt::format(fmt::runtime(sql), rows)), fmt::format("{}|{}|t\n", rows,
+                                                                      rows * 32));
     EXPECT_THAT(SentToStore(), HasSubstr(fmt::format("FETCH {} FROM c", size)));
   }
 }
@@ -88,7 +91,8 @@ CREATE TABLE numbers AS SELECT generate_series(1, 3) AS i;
 SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_material = off;
 ALTER FOREIGN TABLE big OPTIONS (ADD fetch_size '50'))");
   const std::string sql =
-      "SELECT i, count(*), sum(b.id) FROM numbers LEFT JOIN (SELECT id FROM big WHERE id <= 120) b ON "
+      "SELECT i, count(*), sum(b.id) FROM numbers LEFT JOIN (SELECT id FROM big WHERE id <= 120) b "
+      "ON "
       "true GROUP BY i ORDER BY i";
   EXPECT_EQ(Rows(sql), "1|120|7260\n2|120|7260\n3|120|7260\n") << Plan(sql);
   EXPECT_THAT(SentToStore(), AnyOf(HasSubstr("MOVE BACKWARD ALL IN c"), HasSubstr("CLOSE c")));
@@ -140,14 +144,16 @@ CREATE FOREIGN TABLE p1 PARTITION OF both_ways FOR VALUES IN (1) SERVER tidemark
   OPTIONS (schema_name 'public', table_name 'big');
 CREATE FOREIGN TABLE p2 PARTITION OF both_ways FOR VALUES IN (2) SERVER second
   OPTIONS (schema_name 'public', table_name 'big'))");
-  const std::string sql = "SELECT count(*), sum(length(v)) FROM both_ways WHERE length(v) + random() > 0";
+  const std::string sql = "SELECT count(*), sum(length(v)) FROM both_ways WHERE length(v) + "
+                          "random() > 0";
   EXPECT_THAT(Plan(sql), HasSubstr("Async Foreign Scan"));
   EXPECT_EQ(Rows(sql), "60000|1920000\n");
 }
 
 TEST_F(PostgresFdw, ALocalCancelEndsTheQueryOnTheStore) {
   mirror().store_->Execute(
-      "CREATE OR REPLACE VIEW public.slow AS SELECT 1 AS x FROM pg_sleep(300); GRANT SELECT ON slow TO "
+      "CREATE OR REPLACE VIEW public.slow AS SELECT 1 AS x FROM pg_sleep(300); GRANT SELECT ON "
+      "slow TO "
       "foreign_reader");
   local_->Execute("IMPORT FOREIGN SCHEMA public LIMIT TO (slow) FROM SERVER tidemark INTO m");
   std::string state;
@@ -206,7 +212,8 @@ TEST_F(Dblink, CursorsAsynchronousQueriesAndCancelsWork) {
   const auto then = mirror().Newest();
   local_->Execute(fmt::format("SELECT dblink_connect('c', '{}')", ConnectionString()));
   local_->Execute(fmt::format(
-      "SELECT dblink_open('c', 'past', $q$SELECT id FROM big FOR SYSTEM_TIME AS OF '{}' ORDER BY id$q$)",
+      "SELECT dblink_open('c', 'past', $q$SELECT id FROM big FOR SYSTEM_TIME AS OF '{}' ORDER BY "
+      "id$q$)",
       then));
   EXPECT_EQ(Rows("SELECT * FROM dblink_fetch('c', 'past', 2) AS t(id int)"), "1\n2\n");
   EXPECT_EQ(Rows("SELECT count(*) FROM dblink_fetch('c', 'past', 20000) AS t(id int)"), "20000\n");

@@ -37,7 +37,8 @@ TEST_F(Pins, EveryReferenceReadsThePinnedInstant) {
            "WITH t AS (SELECT * FROM t WHERE id = 1) SELECT n FROM t",
            "SELECT n FROM t WHERE id = 1 UNION SELECT n FROM a_view WHERE id = 1",
            "SELECT a.n FROM t a JOIN t b ON b.n = a.n AND b.id = a.id WHERE a.id = 1",
-           "SELECT l.n FROM plain RIGHT JOIN t o ON true, LATERAL (SELECT n FROM t WHERE id = o.id) l "
+           "SELECT l.n FROM plain RIGHT JOIN t o ON true, LATERAL (SELECT n FROM t WHERE id = "
+           "o.id) l "
            "WHERE o.id = 1",
            "SELECT n FROM public_history.t WHERE id = 1 AND tx_to IS NULL",
        }) {
@@ -249,7 +250,8 @@ TEST_F(Pins, APinnedSessionWritesNothing) {
     EXPECT_THAT(answer.message, HasSubstr("pinned to the past")) << sql;
   }
   EXPECT_EQ(RowsOf(client, "SELECT count(*) FROM plain"), "0\n");
-  EXPECT_EQ(client.Simple("CREATE TEMP TABLE mine AS SELECT n FROM t WHERE id = 1").Outcome(), "ok");
+  EXPECT_EQ(client.Simple("CREATE TEMP TABLE mine AS SELECT n FROM t WHERE id = 1").Outcome(),
+            "ok");
   EXPECT_EQ(RowsOf(client, "SELECT n FROM mine"), "1\n");
 }
 

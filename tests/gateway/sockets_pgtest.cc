@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "tests/calls/tidemark_process.h"
 #include "tests/cluster.h"
+#include "tests/free_port.h"
 #include "tests/gateway/process_sockets.h"
 #include "tests/gateway/sql_client.h"
 #include "tests/http/http_client.h"
@@ -24,19 +25,6 @@ namespace {
 
 using base::Deadline;
 using testing::HasSubstr;
-
-uint16_t FreePort() {
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* any = reinterpret_cast<sockaddr*>(&address);
-  if (::bind(fd, any, size) != 0) throw std::runtime_error("bind");
-  ::getsockname(fd, any, &size);
-  ::close(fd);
-  return ntohs(address.sin_port);
-}
 
 // A server that listens on TCP only as far as others are concerned, and writes down who comes.
 class ReachableCluster : public Cluster {

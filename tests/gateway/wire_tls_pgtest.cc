@@ -260,7 +260,8 @@ TEST_F(WireTls, PasswordsPassThroughAndChannelsAreBoundOnlyIfThatMayBeLeft) {
 TEST_F(WireTls, TheProgramReadsItsCertificateAgainOnSighup) {
   std::ofstream(folder_.path() / "serve.yaml")
       << "store: \"" << cluster().Dsn(name_)
-      << "\"\ngateway: {superusers: true, listen: \"127.0.0.1:0\", tls: {certificate_file: gateway.crt, "
+      << "\"\ngateway: {superusers: true, listen: \"127.0.0.1:0\", tls: {certificate_file: "
+         "gateway.crt, "
          "key_file: gateway.key, required: true}}\nhttp: {off: true}\n";
   const auto log = (folder_.path() / "log").string();
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> out(std::fopen(log.c_str(), "w"),

@@ -1,4 +1,5 @@
-// What is special to ADBC: finding drivers, types of two real databases, cursors through parameters.
+// What is special to ADBC: finding drivers, types of two real databases, cursors through
+// parameters.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -50,7 +51,8 @@ class Adbc : public testing::Test {
 TEST_F(Adbc, AMissingDriverIsRefusedWithWhatToDo) {
   for (const char* driver : {"adbc_driver_that_nobody_has", "/nowhere/libdriver.so"}) {
     const auto relation = OpenAdbcRelation(
-        {.driver = {.driver = driver, .entrypoint = "", .options = {}}, .relation = "t", .query = ""});
+        {.driver = {.driver = driver, .entrypoint = "", .options = {}}, .relation = "t",
+         .query = ""});
     const base::Error error = ErrorOf([&] { relation->Describe(Soon()); });
     EXPECT_EQ(error.state().view(), "58P01") << error.Full();
     EXPECT_THAT(error.message(), testing::HasSubstr(driver));
@@ -60,7 +62,8 @@ TEST_F(Adbc, AMissingDriverIsRefusedWithWhatToDo) {
 }
 
 TEST_F(Adbc, ADriverIsFoundByItsName) {
-  RunThroughAdbc("sqlite", SqliteFile(), {"CREATE TABLE t (id integer)", "INSERT INTO t VALUES (1)"});
+  RunThroughAdbc("sqlite", SqliteFile(), {"CREATE TABLE t (id integer)",
+                                          "INSERT INTO t VALUES (1)"});
   std::ofstream(folder_.path() / "by_name.toml")
       << "name = 'SQLite'\n[Driver]\nshared = '" << AdbcDriverPath("sqlite") << "'\n";
   ::setenv("ADBC_DRIVER_PATH", folder_.path().c_str(), 1);

@@ -26,7 +26,8 @@ class AdbcSpecimen : public Specimen {
  protected:
   std::unique_ptr<source::SourceRelation> Relation(const std::string& name) {
     return source::OpenAdbcRelation(
-        {.driver = {.driver = AdbcDriverPath(driver_), .entrypoint = "", .options = {{"uri", uri_}}},
+        {.driver = {.driver = AdbcDriverPath(driver_), .entrypoint = "", .options = {{"uri",
+                                                                                      uri_}}},
          .relation = name,
          .query = ""});
   }

@@ -1,4 +1,5 @@
-// What every source promises, asked of every source: PostgreSQL, ADBC drivers, files of each format.
+// What every source promises, asked of every source: PostgreSQL, ADBC drivers, files of each
+// format.
 #include <arrow/record_batch.h>
 #include <arrow/type.h>
 #include <fmt/format.h>
@@ -40,7 +41,8 @@ class Conformance : public testing::TestWithParam<SpecimenKind> {
     return base::Error(base::kInternalError, "no error");
   }
 
-  // How many rows of `table` are not as the specimen's are, and how many of 1 to `rows` are missing.
+  // How many rows of `table` are not as the specimen's are, and how many of 1 to `rows` are
+  // missing.
   std::string Differences(const std::string& table, int rows) {
     return store_.Value(fmt::format(
         "SELECT count(*) FROM {} t FULL JOIN generate_series(1, {}) g ON t.id = g"
