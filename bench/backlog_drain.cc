@@ -39,6 +39,22 @@ double HotShare(pg::Connection& on, const std::string& table, const Updates& bef
   return (now.hot - before.hot) / (now.all - before.all);
 }
 
+// As people do it: what a row was until now, and until when.
+void KeepHistoryByTrigger(pg::Connection& on) {
+  on.Execute(R"sql(
+CREATE TABLE public.ledger_history (LIKE public.ledger, ended_at timestamptz NOT NULL);
+CREATE INDEX ON public.ledger_history (id, ended_at);
+CREATE FUNCTION public.keep_former_row() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO public.ledger_history SELECT OLD.*, clock_timestamp();
+  RETURN NULL;
+END $$;
+CREATE TRIGGER history AFTER UPDATE OR DELETE ON public.ledger
+FOR EACH ROW EXECUTE FUNCTION public.keep_former_row();
+ALTER TABLE public.ledger ENABLE ALWAYS TRIGGER history
+)sql");
+}
+
 std::vector<std::string> StoreSettings(const CommandLine& line, bool statements) {
   std::vector<std::string> settings = {"wal_level = replica"};
   if (statements) settings.push_back(StatementCosts::kSetting);
@@ -77,10 +93,11 @@ class BacklogDrain::Meter {
 };
 
 BacklogDrain::BacklogDrain(BoundedRun& run, const CommandLine& line, const Backlog& backlog,
-                           bool statements)
+                           bool statements, bool native_history)
     : line_(line),
       backlog_(backlog),
       statements_(statements),
+      native_history_(native_history),
       source_cluster_(run, {"wal_level = logical"}),
       native_cluster_(run, StoreSettings(line, statements)),
       store_cluster_(run, StoreSettings(line, statements)),
@@ -110,6 +127,7 @@ void BacklogDrain::Prepare() {
   subscription_.emplace(source_cluster_.Dsn(), "tidemark", native_, kDrainMax);
   subscription_->Disable();
   native_.Execute("VACUUM (ANALYZE, FREEZE) public.ledger");
+  if (native_history_) KeepHistoryByTrigger(native_);
   Say("copying to tidemark");
   auto mirror = Mirror();
   AwaitFirstCopy(*mirror, store_, kDrainMax);

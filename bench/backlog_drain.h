@@ -35,7 +35,9 @@ struct Drained {
 class BacklogDrain {
  public:
   /// `statements`: also print what the store's statements cost while Tidemark drains.
-  BacklogDrain(BoundedRun& run, const CommandLine& line, const Backlog& backlog, bool statements);
+  /// `native_history`: the subscription's table keeps its former rows by a trigger.
+  BacklogDrain(BoundedRun& run, const CommandLine& line, const Backlog& backlog, bool statements,
+               bool native_history = false);
 
   /// Fills the source and lets the peers copy it.
   void Prepare();
@@ -63,7 +65,7 @@ class BacklogDrain {
 
   const CommandLine& line_;
   Backlog backlog_;
-  bool statements_;
+  bool statements_, native_history_;
   DurableCluster source_cluster_, native_cluster_, store_cluster_;
   pg::Connection source_, native_, store_;
   std::optional<NativeSubscription> subscription_;

@@ -12,8 +12,10 @@ namespace {
 
 class Summary {
  public:
-  explicit Summary(const Backlog& backlog)
+  /// `native`: what the subscription is called.
+  Summary(const Backlog& backlog, std::string native)
       : backlog_(backlog),
+        native_(std::move(native)),
         report_("drain", {"round", "peer", "single/s", "bulk/s", "changes/s", "seconds",
                           "us/change", "cpu source", "cpu process", "cpu store", "cpu us/change",
                           "log MB", "HOT %", "peak MB"}) {
@@ -52,12 +54,13 @@ class Summary {
   }
 
   void Publish(const std::string& contents, const std::string& json_file) {
-    for (const std::string peer : {"native", "recvlogical"}) {
+    const std::string work = backlog_.inserts ? "drain of inserts" : "drain";
+    for (const std::string& peer : {native_, std::string("recvlogical")}) {
       for (const std::string part : {"single", "bulk", "all"}) {
         if (rates_["tidemark"][part].empty()) continue;
-        report_.Figure(fmt::format("drain, {}: Tidemark's rate / {}", part, peer),
+        report_.Figure(fmt::format("{}, {}: Tidemark's rate / {}", work, part, peer),
                        {Median(rates_["tidemark"][part]) / Median(rates_[peer][part]), 2},
-                       part != "all" ? "" : peer == "native" ? "1.3" : "0.5");
+                       part == "all" ? ToReach(peer) : "");
       }
     }
     report_.Note("contents equal", contents);
@@ -65,7 +68,13 @@ class Summary {
   }
 
  private:
+  std::string ToReach(const std::string& peer) const {
+    if (peer == "recvlogical") return backlog_.inserts ? "" : "0.5";
+    if (peer != "native") return "4";
+    return backlog_.inserts ? "2" : "1.3";
+  }
   Backlog backlog_;
+  std::string native_;
   Report report_;
   std::map<std::string, std::map<std::string, std::vector<double>>> rates_;
 };
@@ -74,24 +83,31 @@ void Measure(int argc, char** argv) {
   CommandLine line("Drains one backlog by pg_recvlogical, by a native subscription, by Tidemark.");
   Backlog backlog{.rows = 1'000'000, .single = 200'000, .bulk = 300};
   int64_t rounds = 1;
-  bool statements = false;
+  bool statements = false, history = false;
   line.Add("--rows", backlog.rows, "rows of the table");
   line.Add("--single", backlog.single, "transactions that update one row");
   line.Add("--bulk", backlog.bulk, "transactions that update 1,000 rows");
   line.Add("--repeat", rounds, "how often a backlog is written and drained");
+  line.Add("--inserts", backlog.inserts, "insert new rows instead of updating");
+  line.Add("--native-history", history, "the subscription keeps history, too, by a trigger");
   line.Add("--statements", statements, "also show what the store's statements cost");
   line.Read(argc, argv);
-  if (line.quick) backlog = {.rows = 100'000, .single = 20'000, .bulk = 30};
+  if (line.quick) {
+    backlog.rows = 100'000;
+    backlog.single = 20'000;
+    backlog.bulk = 30;
+  }
 
   BoundedRun run(line.limit());
-  BacklogDrain drain(run, line, backlog, statements);
-  Summary summary(backlog);
+  BacklogDrain drain(run, line, backlog, statements, history);
+  const std::string native = history ? "native with a history trigger" : "native";
+  Summary summary(backlog, native);
   drain.Prepare();
   std::string contents;
   for (int64_t round = 1; round <= rounds; ++round) {
     drain.WriteBacklog(round);
     summary.Add(round, "recvlogical", drain.ByRecvlogical());
-    summary.Add(round, "native", drain.BySubscription());
+    summary.Add(round, native, drain.BySubscription());
     summary.Add(round, "tidemark", drain.ByTidemark());
     contents = drain.Verify();
   }

@@ -1,6 +1,6 @@
 // What another PostgreSQL pays for scanning a mirrored table through postgres_fdw at the default
-// fetch_size: through the gateway beside the same table of the same store without it and, where it is
-// installed, through PgBouncer; at a quarter of the rows and at all of them.
+// fetch_size: through the gateway beside the same table of the same store without it and, where it
+// is installed, through PgBouncer; at a quarter of the rows and at all of them.
 #include <fmt/format.h>
 
 #include "bench/bounded_run.h"

@@ -37,6 +37,18 @@ BEGIN
   END LOOP;
 END $$
 )sql");
+  source.Execute("CREATE SEQUENCE public.new_ids START " + std::to_string(rows + 1));
+  source.Execute(R"sql(
+CREATE PROCEDURE public.insert_rows(transactions bigint, size bigint) LANGUAGE plpgsql AS $$
+BEGIN
+  FOR i IN 1..transactions LOOP
+    INSERT INTO public.ledger
+    SELECT n, n % 1000, n * 7, substr(md5(n::text), 1, 20), (n % 100000) / 100.0, clock_timestamp()
+    FROM (SELECT nextval('public.new_ids') AS n FROM generate_series(1, size)) AS fresh;
+    COMMIT;
+  END LOOP;
+END $$
+)sql");
   // A step that is prime: the keys of one transaction differ and lie all over the table.
   source.Execute(R"sql(
 CREATE PROCEDURE public.write_bulk(transactions bigint, size bigint, rows bigint)
@@ -68,13 +80,18 @@ void Call(pg::Connection& source, int64_t seed, const std::string& call) {
 }  // namespace
 
 void WriteSingle(pg::Connection& source, const Backlog& backlog, int64_t seed) {
-  Call(source, seed, fmt::format("CALL public.write_single({}, {})", backlog.single, backlog.rows));
+  Call(source, seed,
+       backlog.inserts
+           ? fmt::format("CALL public.insert_rows({}, 1)", backlog.single)
+           : fmt::format("CALL public.write_single({}, {})", backlog.single, backlog.rows));
 }
 
 void WriteBulk(pg::Connection& source, const Backlog& backlog, int64_t seed) {
   Call(source, seed,
-       fmt::format("CALL public.write_bulk({}, {}, {})", backlog.bulk, backlog.bulk_rows,
-                   backlog.rows));
+       backlog.inserts
+           ? fmt::format("CALL public.insert_rows({}, {})", backlog.bulk, backlog.bulk_rows)
+           : fmt::format("CALL public.write_bulk({}, {}, {})", backlog.bulk, backlog.bulk_rows,
+                         backlog.rows));
 }
 
 base::Lsn WriteMarker(pg::Connection& source, int64_t value) {

@@ -21,6 +21,7 @@ struct Backlog {
   int64_t single = 0;  // transactions that update one random row each
   int64_t bulk = 0;    // transactions that update many rows, scattered over the table
   int64_t bulk_rows = 1000;
+  bool inserts = false;  // both insert new rows instead
   int64_t bulk_changes() const { return bulk * bulk_rows; }
 };
 void WriteSingle(pg::Connection& source, const Backlog& backlog, int64_t seed);

@@ -1,5 +1,5 @@
-// PgBouncer as a peer of the gateway: another proxy in front of the same store, one server session for
-// each client, until the object goes.
+// PgBouncer as a peer of the gateway: another proxy in front of the same store, one server session
+// for each client, until the object goes.
 #pragma once
 
 #include <cstdint>

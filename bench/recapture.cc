@@ -1,6 +1,7 @@
-// How long a snapshot that was captured before takes to be captured again, unchanged and with one row
-// in a thousand changed, beside psql reading the same relation by COPY binary; and what the first
-// capture took. Memory must not grow with the relation, so it is measured at more than one size.
+// How long a snapshot that was captured before takes to be captured again, unchanged and with one
+// row in a thousand changed, beside psql reading the same relation by COPY binary; and what the
+// first capture took. Memory must not grow with the relation, so it is measured at more than one
+// size.
 #include <fcntl.h>
 #include <fmt/format.h>
 

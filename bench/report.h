@@ -27,7 +27,8 @@ class Report {
   void Note(const std::string& name, Cell value);
   /// `cells` are as many as there are columns.
   void Add(std::vector<Cell> cells);
-  /// A result of the whole run, shown below the table, with what is to be reached (empty: nothing set).
+  /// A result of the whole run, shown below the table, with what is to be reached (empty: nothing
+  /// set).
   void Figure(const std::string& what, Cell value, std::string to_reach);
   /// Prints table and figures, and writes JSON to `json_file` unless it is empty.
   void Publish(const std::string& json_file) const;

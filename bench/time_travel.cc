@@ -1,6 +1,7 @@
-// What a query AS OF an instant costs beside the same query on plain tables with the same rows: one row by
-// key, a count, a grouped sum and a join of two tables, at 10, 50 and 90 % of the history and now, with a
-// literal instant and with a parameter; after a quarter of the history and after all of it.
+// What a query AS OF an instant costs beside the same query on plain tables with the same rows: one
+// row by key, a count, a grouped sum and a join of two tables, at 10, 50 and 90 % of the history
+// and now, with a literal instant and with a parameter; after a quarter of the history and after
+// all of it.
 #include <fmt/format.h>
 
 #include <map>
@@ -74,8 +75,8 @@ double MillisecondsOf(pg::Connection& store, const Asked& asked) {
   return watch.seconds() * 1000;
 }
 
-// The medians of several rounds after one that warms up; all take turns, so that what else the machine does
-// meets each of them.
+// The medians of several rounds after one that warms up; all take turns, so that what else the
+// machine does meets each of them.
 std::vector<double> Medians(pg::Connection& store, const std::vector<Asked>& all) {
   std::vector<std::vector<double>> taken(all.size());
   for (int run = 0; run <= kRuns; ++run) {
@@ -140,7 +141,8 @@ class TimeTravel {
     store_.SetLimits(std::chrono::minutes(10), {});
   }
 
-  /// Updates `versions` rows through the mirror, and waits until what is full of them has been sealed.
+  /// Updates `versions` rows through the mirror, and waits until what is full of them has been
+  /// sealed.
   void WriteVersions(int64_t versions);
   /// The plain tables with the rows of now; statistics and visibility as after some hours of life.
   void Settle();

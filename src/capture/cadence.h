@@ -1,7 +1,6 @@
-// When a capture is due: a cron expression of five fields, in UTC. Pure.
-// Follows crontab(5): minute, hour, day of month, month, day of week; lists, ranges, steps, names of
-// months and days; @hourly and its like. A day matches if either day field does, when both are
-// restricted.
+// When a capture is due: a cron expression of five fields, in UTC. Pure. Follows crontab(5):
+// minute, hour, day of month, month, day of week; lists, ranges, steps, names of months and days;
+// @hourly and its like. A day matches if either day field does, when both are restricted.
 #pragma once
 
 #include <array>
@@ -16,8 +15,8 @@ namespace tidemark::capture {
 
 class Cadence {
  public:
-  /// Throws 22023 naming the field and what is wrong with it, and for an expression that never comes
-  /// due, such as 30 February.
+  /// Throws 22023 naming the field and what is wrong with it, and for an expression that never
+  /// comes due, such as 30 February.
   static Cadence Parse(std::string_view expression);
 
   /// The first due minute after `instant`.

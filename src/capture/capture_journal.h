@@ -1,5 +1,5 @@
-// The control rows of captures of datasets outside mirrors: a source, a journal for each dataset, the
-// captures that ran, and what failed in them.
+// The control rows of captures of datasets outside mirrors: a source, a journal for each dataset,
+// the captures that ran, and what failed in them.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// What a capture is made of: something that is read from a source by itself and published together with
-// the others. A dataset that is read anew (dataset_capture.h) and a mirror whose slot is drained
-// (mirror_drain.h) are such.
+// What a capture is made of: something that is read from a source by itself and published together
+// with the others. A dataset that is read anew (dataset_capture.h) and a mirror whose slot is
+// drained (mirror_drain.h) are such.
 //
 //   Register ──► Read ──► Apply, in the transaction of all ──► (committed) Settle ──► CleanUp
 //      ▲          │ lost connection  ▲     │ rolled back
@@ -36,8 +36,8 @@ class CaptureMember {
   /// Contacts the source and reads it to its end, without a change that anybody could see.
   virtual void Read(Progress& progress, const RowsRead& rows_read, std::stop_token stop) = 0;
 
-  /// Writes what was read, inside the caller's transaction, and adds what is to be published with it.
-  /// May be called again after a rollback.
+  /// Writes what was read, inside the caller's transaction, and adds what is to be published with
+  /// it. May be called again after a rollback.
   virtual void Apply(temporal::CaptureContents& contents, std::stop_token stop) = 0;
 
   /// After the commit: what was published of it.

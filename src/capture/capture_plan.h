@@ -1,4 +1,5 @@
-// What one capture is to do: which datasets, kept as what, by which strategy, and which mirrors. Values; made by cli from the configuration.
+// What one capture is to do: which datasets, kept as what, by which strategy, and which mirrors.
+// Values; made by cli from the configuration.
 #pragma once
 
 #include <functional>

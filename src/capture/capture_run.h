@@ -1,6 +1,6 @@
-// One capture of declared datasets and mirrors that are not followed live: every member is read into
-// its stage, then all are compared (or drained), applied and published in one store transaction as one
-// basis. Runs on the caller's thread.
+// One capture of declared datasets and mirrors that are not followed live: every member is read
+// into its stage, then all are compared (or drained), applied and published in one store
+// transaction as one basis. Runs on the caller's thread.
 //
 //   lease ──► what died before is cleared ──► member ─► member ─► … ──► one transaction:
 //                                             read, staged             reduce + apply each, publish

@@ -46,8 +46,8 @@ constexpr std::chrono::minutes kSlotMax{60};  // for transactions older than the
 
 base::Timestamp Now() { return base::Timestamp::FromSystem(std::chrono::system_clock::now()); }
 
-// The slot may have waited for long since preflight. Of a column that came meanwhile nobody would copy
-// what older rows have in it, and the stream does not send that either.
+// The slot may have waited for long since preflight. Of a column that came meanwhile nobody would
+// copy what older rows have in it, and the stream does not send that either.
 void RequireSameShape(const pg::Relation& found, const pg::Relation& now) {
   const bool same_columns =
       std::ranges::equal(found.columns, now.columns, [](const auto& a, const auto& b) {
@@ -65,8 +65,8 @@ void RequireSameShape(const pg::Relation& found, const pg::Relation& now) {
 
 }  // namespace
 
-// What one run holds. The replication connection keeps the exported snapshot alive; both go with the
-// rows' end, lest others at the source wait for the snapshot.
+// What one run holds. The replication connection keeps the exported snapshot alive; both go with
+// the rows' end, lest others at the source wait for the snapshot.
 struct FirstCopy::Work {
   std::optional<pg::Connection> source, replication;
   source::CreatedSlot slot;

@@ -37,7 +37,8 @@ class FirstCopy {
   /// The same in steps, for a publish together with others. Copies; throws what made it fail, after
   /// undoing it.
   void Copy(const source::PreflightReport& report, std::stop_token stop);
-  /// Attaches what was copied, inside the caller's transaction. May be called again after a rollback.
+  /// Attaches what was copied, inside the caller's transaction. May be called again after a
+  /// rollback.
   temporal::CapturedJournal Attach();
   /// Removes what was copied and not published; what fails is left to the next CleanUp.
   void Undo(const std::string& reason);

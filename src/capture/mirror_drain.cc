@@ -110,8 +110,8 @@ void MirrorDrain::Apply(temporal::CaptureContents& contents, std::stop_token sto
       if (stop.stop_requested() || !store_->IsOpen()) throw;
       const auto* table = draining_ ? draining_->mirror.at_work() : nullptr;
       if (!error.IsTransient() && GoWithout(table, error, stop)) {
-        // In a transaction of the store's that is new: where it is a neighbour of the source, the slot
-        // of the reading would wait for this one.
+        // In a transaction of the store's that is new: where it is a neighbour of the source, the
+        // slot of the reading would wait for this one.
         throw Error(base::kSerializationFailure,
                     fmt::format("a change of {} was refused: {}", table->name.Display(),
                                 error.message()));
@@ -125,8 +125,8 @@ void MirrorDrain::Apply(temporal::CaptureContents& contents, std::stop_token sto
   }
 }
 
-// The store refuses what the source has done to one table. Whether the next transaction may do without
-// it: its changes wait then, and it is read whole.
+// The store refuses what the source has done to one table. Whether the next transaction may do
+// without it: its changes wait then, and it is read whole.
 bool MirrorDrain::GoWithout(const temporal::Dataset* table, const Error& error,
                             std::stop_token stop) {
   if (table == nullptr) return false;

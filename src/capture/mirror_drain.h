@@ -1,6 +1,6 @@
 // A mirror as a member of a capture: its slot is drained to where the source stands, inside the
-// transaction that publishes all members. The first time its tables are copied instead, and attached
-// there. The slot is confirmed after the commit only.
+// transaction that publishes all members. The first time its tables are copied instead, and
+// attached there. The slot is confirmed after the commit only.
 #pragma once
 
 #include <memory>

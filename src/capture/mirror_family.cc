@@ -1,6 +1,6 @@
-// The part of mirror_stream.h that follows which tables inherit from which. The stream does not tell:
-// the source's catalog does, when a link begins or ends as when a column has reached all heirs of a
-// table at once. docs/design/0014-inheritance.md.
+// The part of mirror_stream.h that follows which tables inherit from which. The stream does not
+// tell: the source's catalog does, when a link begins or ends as when a column has reached all
+// heirs of a table at once. docs/design/0014-inheritance.md.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -182,8 +182,8 @@ bool MirrorStream::ChangeLinks(const Links& ended, const Links& begun) {
   return !ended.empty() || !made.empty();
 }
 
-// A table has been reshaped in the store's transaction. Those that it is linked with follow in the same
-// one, if they have to: nobody may see a parent without the rows of its heirs.
+// A table has been reshaped in the store's transaction. Those that it is linked with follow in the
+// same one, if they have to: nobody may see a parent without the rows of its heirs.
 void MirrorStream::MendLinks(Table* changed, const Dataset* before) {
   for (auto& [link, unlinked] : unlinked_) unlinked.again = Deadline::After({});
   if (links_.empty() || mending_ || temporal::PutOnLinks(*store_, journal_->id).empty()) return;
@@ -200,9 +200,9 @@ void MirrorStream::MendLinks(Table* changed, const Dataset* before) {
   if (!ended.empty()) ChangeLinks(ended, {});  // they begin again once they fit
 }
 
-// By what the table's change means for the others; what is still amiss then, by the catalog. It may be
-// ahead of the stream, whose next row would then not fit: in the midst of a transaction such a table is
-// read whole instead.
+// By what the table's change means for the others; what is still amiss then, by the catalog. It may
+// be ahead of the stream, whose next row would then not fit: in the midst of a transaction such a
+// table is read whole instead.
 void MirrorStream::MendBy(const Links& wanted, Table* changed, const Dataset* before) {
   if (changed != nullptr) FollowRelatives(*changed, *before);
   std::set<Table*> followed = {changed};
@@ -220,8 +220,8 @@ void MirrorStream::MendBy(const Links& wanted, Table* changed, const Dataset* be
   }
 }
 
-// A name reaches all that have the column by inheritance, whichever of them was announced first; a new
-// column reaches the heirs, and one that an heir has no more, its parents have lost.
+// A name reaches all that have the column by inheritance, whichever of them was announced first; a
+// new column reaches the heirs, and one that an heir has no more, its parents have lost.
 void MirrorStream::FollowRelatives(Table& changed, const Dataset& before) {
   const Dataset& now = *changed.dataset;
   std::map<int, FamilyChange> changes;
@@ -307,8 +307,8 @@ void MirrorStream::FollowCatalog(Table& table) {
              source::LoadPublishedColumns(Source(), journal_->publication, oid));
 }
 
-// Tables have been attached, or read whole, in the store's transaction: at the same tx they have the
-// links that they have at the source.
+// Tables have been attached, or read whole, in the store's transaction: at the same tx they have
+// the links that they have at the source.
 void MirrorStream::JoinFamilies() {
   MendLinks();
   const auto wanted = LinksOf(FamiliesHere(source::LoadInheritance(Source())));
@@ -316,7 +316,8 @@ void MirrorStream::JoinFamilies() {
   if (!begun.empty()) ChangeLinks({}, begun);
 }
 
-// Tables of a family that are read whole are shown together: a column's new type reaches all of them.
+// Tables of a family that are read whole are shown together: a column's new type reaches all of
+// them.
 bool MirrorStream::WaitsForFamily(const Table& table) const {
   if (!table.dataset || links_.empty()) return false;
   std::set<int> family = {table.dataset->id};

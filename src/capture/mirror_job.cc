@@ -139,8 +139,8 @@ void MirrorJob::Follow(pg::Connection& store, const temporal::Lease& lease,
   }
 }
 
-// What the next run has to know of the error that ended this one. Throws another one where that says
-// better what comes next.
+// What the next run has to know of the error that ended this one. Throws another one where that
+// says better what comes next.
 void MirrorJob::MindFailure(const MirrorStream& mirror, const Error& error, std::stop_token stop) {
   publish_before_ = mirror.publish_first();
   if (stop.stop_requested() || error.IsTransient()) return;

@@ -22,8 +22,8 @@ struct MirrorOptions {
   bool may_create_publication = true;
   int copy_workers = 0;     // 0: one per core, at most 8
   temporal::HistoryLimits history;
-  /// What the source has lost for us (a slot that is gone) is made good by reading every table whole
-  /// again; false: only once a person asks for it.
+  /// What the source has lost for us (a slot that is gone) is made good by reading every table
+  /// whole again; false: only once a person asks for it.
   bool resync_on_gap = true;
   /// Where the source sends text in no known encoding (SQL_ASCII): '?' takes the place of each byte
   /// that is not UTF-8; false: the mirror stops at it.
@@ -32,10 +32,11 @@ struct MirrorOptions {
   /// their tables are left out.
   bool unknown_as_text = false;
 
-  /// A table whose changes the store refuses is read whole again, as often as it takes, while the others
-  /// go on; false: the mirror stops at that commit.
+  /// A table whose changes the store refuses is read whole again, as often as it takes, while the
+  /// others go on; false: the mirror stops at that commit.
   bool isolate_failed_tables = false;
-  /// More of the source's log held back than this is warned of where the source has no limit of its own.
+  /// More of the source's log held back than this is warned of where the source has no limit of its
+  /// own.
   int64_t wal_warn_bytes = int64_t{10} << 30;
 
   /// One relation of the publication, under a name of its own: a dataset of strategy cdc.

@@ -35,8 +35,8 @@ std::vector<std::string> TypeNames(pg::Connection& source, const pgoutput::Relat
 }  // namespace
 
 // In the middle of a transaction: it begins again from the newest publish, and then the table waits
-// from its first change on. Commits before it that are not published would wait, too, and become one
-// step in the table's history: so they are published first, by a run of their own.
+// from its first change on. Commits before it that are not published would wait, too, and become
+// one step in the table's history: so they are published first, by a run of their own.
 void MirrorStream::BeginAgainFor(Table& table, const std::string& reason) {
   const bool of_the_source = !commits_.empty() && commits_.back().xid != 0;  // not by FinishSyncs
   if (of_the_source && !draining_) {
@@ -144,7 +144,8 @@ void MirrorStream::FollowColumns(Table& table, const pgoutput::Relation& announc
   base::KillPoint("shape.followed");
 }
 
-// The catalog has other columns than before. A row of the new shape announces it, but may never come.
+// The catalog has other columns than before. A row of the new shape announces it, but may never
+// come.
 void MirrorStream::Look(pgoutput::RelationOid oid, Table& table, const std::string& state) {
   Table::Look look;
   look.state = state;
@@ -159,8 +160,8 @@ bool MirrorStream::AnyLook() const {
   return std::ranges::any_of(tables_, [](const auto& each) { return each.second->look.has_value(); });
 }
 
-// Everything that was received is applied. What the stream has announced since the look was begun may
-// be older or newer than what was seen: then another look is needed.
+// Everything that was received is applied. What the stream has announced since the look was begun
+// may be older or newer than what was seen: then another look is needed.
 void MirrorStream::FollowLooks() {
   for (auto& [oid, table] : tables_) {
     if (!table->look || ReceivedEnd() < table->look->to) continue;
@@ -247,7 +248,8 @@ std::vector<std::string> MirrorStream::KeyNow(const Dataset& dataset,
   return announced;
 }
 
-// Names are the catalog's, not the stream's: they may be swapped, and every table has one at any time.
+// Names are the catalog's, not the stream's: they may be swapped, and every table has one at any
+// time.
 void MirrorStream::FollowNames(const std::vector<source::TableState>& states) {
   if (options_.only) return;
   std::vector<std::pair<Table*, base::QualifiedName>> renamed;
@@ -303,8 +305,9 @@ void MirrorStream::AllowNulls(const SourceView& view) {
   if (own) std::move(*own).Commit();
 }
 
-// Everything up to the view has been applied, and no transaction is open. A reader that is in the way
-// is waited for elsewhere; a NULL that only the store has, until the source says something else.
+// Everything up to the view has been applied, and no transaction is open. A reader that is in the
+// way is waited for elsewhere; a NULL that only the store has, until the source says something
+// else.
 void MirrorStream::FollowNulls(Table& table, const source::TableState& state) {
   if (table.not_null == state.not_null || !table.nulls_again.passed()) return;
   const auto& dataset = *table.dataset;

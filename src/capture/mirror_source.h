@@ -1,5 +1,5 @@
-// The source of a mirror before its changes are read: what preflight says of it, whether it is still
-// the one that was followed, and how its tables are kept. Contacts the source. One thread.
+// The source of a mirror before its changes are read: what preflight says of it, whether it is
+// still the one that was followed, and how its tables are kept. Contacts the source. One thread.
 #pragma once
 
 #include <optional>
@@ -39,16 +39,18 @@ struct MetSource {
   pg::Connection connection;
   temporal::Resume resume;  // `received` is where the stream is to begin
 };
-/// Compares the source with what was followed before, and makes ready what is needed to go on. A slot
-/// that is gone, lost, or has been moved on by somebody else is made anew; a log that is another one
-/// (log_change.h) is followed from its slot's place on. Both leave a gap: every table of the journal is
-/// then marked to be read whole again. Throws 42704 or 55000 for a gap that only a person may close.
+/// Compares the source with what was followed before, and makes ready what is needed to go on. A
+/// slot that is gone, lost, or has been moved on by somebody else is made anew; a log that is
+/// another one (log_change.h) is followed from its slot's place on. Both leave a gap: every table
+/// of the journal is then marked to be read whole again. Throws 42704 or 55000 for a gap that only
+/// a person may close.
 MetSource MeetSource(pg::Connection& store, const MirrorOptions& options, const Journal& journal,
                      std::stop_token stop);
 
-/// What to do about an `error` that ended the stream. Where the publication was dropped and made again,
-/// the source cannot decode what was written in between (before version 18): then every table is marked
-/// to be read whole again and the slot is dropped, unless only a person may decide that.
+/// What to do about an `error` that ended the stream. Where the publication was dropped and made
+/// again, the source cannot decode what was written in between (before version 18): then every
+/// table is marked to be read whole again and the slot is dropped, unless only a person may decide
+/// that.
 void MindPublication(pg::Connection& store, const MirrorOptions& options, const Journal& journal,
                      const base::Error& error, std::stop_token stop);
 
@@ -57,8 +59,8 @@ void MindPublication(pg::Connection& store, const MirrorOptions& options, const 
 bool MetRewrittenRows(const MirrorOptions& options, const temporal::Dataset& table,
                       const base::Error& error, std::stop_token stop);
 
-/// From the next start on the table's changes wait, and it is read whole: the store refused a change
-/// of it with `error`.
+/// From the next start on the table's changes wait, and it is read whole: the store refused a
+/// change of it with `error`.
 void SetAside(const MirrorOptions& options, const temporal::Dataset& table,
               const base::Error& error, std::stop_token stop);
 

@@ -75,7 +75,8 @@ class MirrorStream {
   void Settle(source::ChangeStream& stream);
   /// Beyond the beginning of the newest commit that was received, published or not.
   base::Lsn newest_received() const { return newest_received_; }
-  /// After Run has thrown: the transaction before which the next run is to publish, if there is one.
+  /// After Run has thrown: the transaction before which the next run is to publish, if there is
+  /// one.
   base::Lsn publish_first() const { return publish_first_; }
   /// After Run has thrown: the table whose changes it was about; nullptr when it was about none.
   const temporal::Dataset* at_work() const;
@@ -207,8 +208,8 @@ class MirrorStream {
   std::optional<int64_t> capture_;            // the newest sync of the batch
 
   StreamedTransactions streamed_;
-  // Relation messages of subtransactions that were rolled back, while no other one of their table has
-  // come: the source may rely on them.
+  // Relation messages of subtransactions that were rolled back, while no other one of their table
+  // has come: the source may rely on them.
   std::map<wire::pgoutput::RelationOid, std::string> rolled_back_relations_;
 
   // The transaction being received.

@@ -1,5 +1,5 @@
-// The part of mirror_stream.h that sees to what the stream does not tell by itself: tables that are new,
-// or are read whole again.
+// The part of mirror_stream.h that sees to what the stream does not tell by itself: tables that are
+// new, or are read whole again.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,7 +30,8 @@ constexpr std::chrono::seconds kAgainSoon{1}, kAgainAfter{10};
 // Tables that are read at the same time: each has a walsender and a slot of the source's few.
 constexpr std::ptrdiff_t kSyncsMost = 3;
 
-// A table's state while it is not published. Compared with any that comes later it asks for a reading.
+// A table's state while it is not published. Compared with any that comes later it asks for a
+// reading.
 constexpr const char* kNotPublished = "not published";
 
 int64_t LiveRows(pg::Connection& store, int dataset) {
@@ -280,7 +281,8 @@ bool MirrorStream::IsReady(const Table& table) const {
          table.sync->copied().consistent_point <= ReceivedEnd();
 }
 
-// A tx that no commit of the source stands behind, at the position up to which all has been received.
+// A tx that no commit of the source stands behind, at the position up to which all has been
+// received.
 void MirrorStream::AddOwnCommit() {
   last_source_time_ = SourceTimeOf(last_source_time_);
   commits_.push_back({.tx = tx_,
@@ -326,8 +328,8 @@ void MirrorStream::FinishSyncs() {
   newest_sync_ = Deadline::Clock::now();
 }
 
-// Brings the dataset to the shape. Where its key cannot keep its values, all rows end at tx_ first, and
-// how many there were is returned: those of the source then begin under keys of their own.
+// Brings the dataset to the shape. Where its key cannot keep its values, all rows end at tx_ first,
+// and how many there were is returned: those of the source then begin under keys of their own.
 int64_t MirrorStream::Reshape(Dataset& dataset, temporal::NumberedShape shape) {
   const Dataset before = dataset;
   store_->Execute("SAVEPOINT tidemark_reshape");

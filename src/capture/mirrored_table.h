@@ -22,16 +22,16 @@ struct MirrorStream::Table {
   std::unique_ptr<temporal::Transition> transition;  // borrows dataset and types
   std::shared_ptr<const temporal::TypeMap> types;
   bool announced = false;  // its Relation message has been seen and fits
-  // Which column of the stream, where they come in the order of their numbers at the source, each of
-  // the dataset's is; empty when that is their order here, too.
+  // Which column of the stream, where they come in the order of their numbers at the source, each
+  // of the dataset's is; empty when that is their order here, too.
   std::vector<size_t> places;
 
   // Of the batch, already applied parts included.
   int64_t puts = 0, deletions = 0, rows_added = 0;
   bool changed = false;
 
-  // While it is read whole: what the stream brings meanwhile, and the reading, unless it is to begin
-  // again later.
+  // While it is read whole: what the stream brings meanwhile, and the reading, unless it is to
+  // begin again later.
   std::unique_ptr<Spool> waiting;
   std::unique_ptr<TableSync> sync;
   base::Deadline again = base::Deadline::Never();
@@ -71,7 +71,8 @@ struct MirrorStream::Table {
   }
   size_t PlaceOf(size_t column) const { return places.empty() ? column : places[column]; }
 
-  /// A row image of the stream in the order of the dataset's columns; in `buffer` unless it is already.
+  /// A row image of the stream in the order of the dataset's columns; in `buffer` unless it is
+  /// already.
   wire::pgoutput::Tuple Arranged(wire::pgoutput::Tuple tuple,
                                  std::vector<wire::pgoutput::TupleField>& buffer) const {
     if (places.empty() || tuple.size() != places.size()) return tuple;

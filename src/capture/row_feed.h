@@ -1,6 +1,6 @@
-// The rows of a reader, encoded for the store, by a thread that is a few pieces ahead: reading, decoding
-// and encoding overlap with what the store makes of the rows. The reader and its relation belong to that
-// thread until the object goes.
+// The rows of a reader, encoded for the store, by a thread that is a few pieces ahead: reading,
+// decoding and encoding overlap with what the store makes of the rows. The reader and its relation
+// belong to that thread until the object goes.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Looks now and then at what the stream of a mirror does not tell: which tables the publication has,
-// where their rows lie and by which rules they are sent, and which tables somebody has asked to be read
-// again. A thread with connections of its own; its failures are logged and it goes on.
+// Looks now and then at what the stream of a mirror does not tell: which tables the publication
+// has, where their rows lie and by which rules they are sent, and which tables somebody has asked
+// to be read again. A thread with connections of its own; its failures are logged and it goes on.
 #pragma once
 
 #include <mutex>

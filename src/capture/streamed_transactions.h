@@ -44,12 +44,12 @@ class StreamedTransactions {
   void Start(Xid xid);
   void Stop();
   bool in_block() const { return block_ != nullptr; }
-  /// Takes the message in if it is one of a block; false if it is to be decoded: between blocks, and
-  /// the end of one. Throws 08P01 when it is too short, 58030 when it cannot be kept.
+  /// Takes the message in if it is one of a block; false if it is to be decoded: between blocks,
+  /// and the end of one. Throws 08P01 when it is too short, 58030 when it cannot be kept.
   bool Take(std::string_view payload);
 
-  /// The subtransaction's changes go; all of them when it is `xid` itself. Others than known ones are
-  /// passed over: PostgreSQL 18 sends such.
+  /// The subtransaction's changes go; all of them when it is `xid` itself. Others than known ones
+  /// are passed over: PostgreSQL 18 sends such.
   void Abort(Xid xid, Xid subtransaction);
   /// Its changes; nothing when it sent none.
   std::unique_ptr<Changes> Commit(Xid xid);

@@ -36,10 +36,10 @@ struct CopyTask {
 int64_t CopyTable(pg::Connection& source, pg::Connection& store, const CopyTask& task, int64_t tx,
                   const std::function<void(int64_t, int64_t)>& progressed);
 
-/// A TRUNCATE or rewrite between the snapshot and the copy's lock leaves nothing for the snapshot to
-/// see; and COPY finds the table and its columns by the names that they have by then, not by those of
-/// the snapshot. The copy would be wrong without a sign: throws 40001 then. Call while the copy's lock
-/// is held.
+/// A TRUNCATE or rewrite between the snapshot and the copy's lock leaves nothing for the snapshot
+/// to see; and COPY finds the table and its columns by the names that they have by then, not by
+/// those of the snapshot. The copy would be wrong without a sign: throws 40001 then. Call while the
+/// copy's lock is held.
 void RequireUnchanged(pg::Connection& source, const pg::Relation& relation);
 
 /// Creates the unlogged stage of a dataset that is not all binary.

@@ -1,8 +1,8 @@
-// One table of a followed mirror, read whole again beside the stream, on a thread with connections of
-// its own: a temporary slot gives the snapshot and its place in the log, and so waits for every
-// transaction that began before; the rows go to a private stage, or, of a table that is new here, into
-// a current table that is not attached yet. Nothing is visible; mirror_stream.cc compares, attaches
-// and publishes, once the stream has come as far as the snapshot.
+// One table of a followed mirror, read whole again beside the stream, on a thread with connections
+// of its own: a temporary slot gives the snapshot and its place in the log, and so waits for every
+// transaction that began before; the rows go to a private stage, or, of a table that is new here,
+// into a current table that is not attached yet. Nothing is visible; mirror_stream.cc compares,
+// attaches and publishes, once the stream has come as far as the snapshot.
 //
 //   running ──► ready (Take)
 //      └──────► failed (error); what was written is dropped

@@ -1,6 +1,6 @@
 // What goes on beside the stream without touching it: sealing full history partitions, and looking
-// at how much write-ahead log the slot holds back at the source (slot_watch.h). A thread with connections of its
-// own; its failures are logged and it goes on.
+// at how much write-ahead log the slot holds back at the source (slot_watch.h). A thread with
+// connections of its own; its failures are logged and it goes on.
 #pragma once
 
 #include <stop_token>

@@ -90,7 +90,8 @@ struct GatewayLimits {
   std::optional<uint32_t> sessions, startups, startup_bytes, startup_seconds;
 };
 
-/// The http server besides where it listens; its own defaults (http/options.h) where nothing is said.
+/// The http server besides where it listens; its own defaults (http/options.h) where nothing is
+/// said.
 struct HttpServing {
   bool off = false;
   std::string token;  // a secret; empty: nobody need show one
@@ -120,7 +121,8 @@ struct Config {
   std::string cadence;  // cron expression for datasets without their own; may be empty
   bool keep_going = false;  // captures on a cadence publish the members that did not fail
   std::string retention;  // of what has none of its own; empty: for ever
-  /// Which datasets may be captured by signed calls, by their declared names; their keys are secrets.
+  /// Which datasets may be captured by signed calls, by their declared names; their keys are
+  /// secrets.
   std::map<std::string, http::OccurrenceRules> occurrences;
   std::vector<Webhook> webhooks;
 

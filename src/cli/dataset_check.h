@@ -1,5 +1,5 @@
-// Preflight of the datasets outside mirrors, for `check`: asks each source about its relation, creates
-// nothing. One thread.
+// Preflight of the datasets outside mirrors, for `check`: asks each source about its relation,
+// creates nothing. One thread.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -26,11 +26,12 @@ std::vector<capture::MirrorOptions> PlanMirrors(const Config& config);
 /// What is followed live: mirrors and datasets of strategy cdc without a cadence.
 std::vector<capture::MirrorOptions> PlanLive(const Config& config, const std::string& store_dsn);
 
-/// Each dataset and mirror that is not followed live, with its own cadence or, a dataset, the common
-/// one; empty when it has none.
+/// Each dataset and mirror that is not followed live, with its own cadence or, a dataset, the
+/// common one; empty when it has none.
 std::vector<std::pair<capture::PlannedDataset, std::string>> PlanCadences(const Config& config);
 
-/// How long the history of each mirror and dataset is kept; those that keep it for ever are left out.
+/// How long the history of each mirror and dataset is kept; those that keep it for ever are left
+/// out.
 std::vector<temporal::Retention> PlanRetentions(const Config& config);
 
 /// How partitions of history are made, by how long history is kept.

@@ -1,7 +1,7 @@
-// tidemark follow: the capturing half. Follows every mirror of the configuration, captures its datasets
-// on their cadence and when an occurrence asks for it, drops history older than its retention, and tells
-// its webhooks what changed, until stopped. Besides it only `capture`, `check` and `verify` contact a
-// source.
+// tidemark follow: the capturing half. Follows every mirror of the configuration, captures its
+// datasets on their cadence and when an occurrence asks for it, drops history older than its
+// retention, and tells its webhooks what changed, until stopped. Besides it only `capture`, `check`
+// and `verify` contact a source.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -33,8 +33,8 @@ using base::Error;
 
 constexpr auto kConnectLimit = std::chrono::seconds(30);
 
-/// Mirrors, cadences and webhooks side by side, one thread each. The first that fails for good stops
-/// the others.
+/// Mirrors, cadences and webhooks side by side, one thread each. The first that fails for good
+/// stops the others.
 class CaptureThreads {
  public:
   explicit CaptureThreads(const std::stop_token& stop)

@@ -1,5 +1,5 @@
-// tidemark prune [NAME…]: drops history that is older than its retention; with --erase, one key's values
-// out of all history. Contacts the store only.
+// tidemark prune [NAME…]: drops history that is older than its retention; with --erase, one key's
+// values out of all history. Contacts the store only.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

@@ -24,8 +24,8 @@ class BatchCutter {
   /// `_ordinal`, then the fields.
   const std::shared_ptr<arrow::Schema>& schema() const { return schema_; }
 
-  /// Hands over the next batch to be cut. Throws 55000 while there is still something to Take, XX000
-  /// for another number of columns.
+  /// Hands over the next batch to be cut. Throws 55000 while there is still something to Take,
+  /// XX000 for another number of columns.
   void Give(std::shared_ptr<arrow::RecordBatch> batch);
 
   /// The next bounded batch, or null when everything given was taken. A single row larger than

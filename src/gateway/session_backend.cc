@@ -129,8 +129,8 @@ bool Session::Show(const Piece& piece, const Expectation* head, Run& to_client) 
   return !hidden;
 }
 
-// Of a probe: what the store is will be asked again. Of an inquiry with a Sync of its own: it is said
-// later. A connection that ends is the client's business.
+// Of a probe: what the store is will be asked again. Of an inquiry with a Sync of its own: it is
+// said later. A connection that ends is the client's business.
 bool Session::IsHiddenError(const Piece& piece, const Expectation& head) const {
   const bool later = inquiry_ && (inquiry_->is_probe() || inquiry_syncs_);
   if (!later || head.asker != Asker::kInquiry || !IsWhole(piece)) return false;

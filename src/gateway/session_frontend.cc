@@ -221,8 +221,8 @@ void Session::NotePins(std::string_view text, const wire::Parse* parse) {
   keeps_asking_ = keeps_asking_ || !rewrite::PreparedNames(text).empty();
 }
 
-// The beginning of a Query or Parse message that goes to the store unchanged. `pin`: what the session
-// is known to be pinned to, if that was asked.
+// The beginning of a Query or Parse message that goes to the store unchanged. `pin`: what the
+// session is known to be pinned to, if that was asked.
 void Session::OnTextPassed(std::string_view message, const std::string* pin) {
   const bool simple = message[0] == wire::Query::kType;
   Prepared::ChangePointer change;

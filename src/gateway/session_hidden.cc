@@ -111,8 +111,8 @@ void Session::SendHeld(const Inquiry& over, std::string& to_backend) {
   to_backend += held;
 }
 
-// The statement that the Bind names was parsed for another pin: it is parsed anew before it. Portals
-// that were bound before keep what they had.
+// The statement that the Bind names was parsed for another pin: it is parsed anew before it.
+// Portals that were bound before keep what they had.
 void Session::SendHeldBind(Inquiry& over, std::string& to_backend) {
   const auto names =
       *wire::BindNames::Read(std::string_view(held_).substr(wire::MessageHeader::kBytes));

@@ -1,5 +1,5 @@
-// One HTTP request and its answer as values, without sockets: what the router hands to a page and gets
-// back. RFC 9110.
+// One HTTP request and its answer as values, without sockets: what the router hands to a page and
+// gets back. RFC 9110.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// What one statement is to a session that is pinned to the past: one that reads, one that writes, or
-// one whose reading cannot be pinned. Told by its parse tree alone.
+// What one statement is to a session that is pinned to the past: one that reads, one that writes,
+// or one whose reading cannot be pinned. Told by its parse tree alone.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -10,8 +10,8 @@
 namespace tidemark::rewrite {
 
 /// 25006 with a position when `sql` sets default_transaction_read_only or transaction_read_only to
-/// off, or asks for READ WRITE; nullopt when it does not, or is not understood. Costs one scan for a
-/// few words.
+/// off, or asks for READ WRITE; nullopt when it does not, or is not understood. Costs one scan for
+/// a few words.
 std::optional<base::Error> LeavesReadOnly(std::string_view sql);
 
 }  // namespace tidemark::rewrite

@@ -60,8 +60,8 @@ std::string CapOf(const ReadingContext& context, const Relation& relation) {
   return relation.cap_tx ? *relation.cap_tx + "::bigint" : "";
 }
 
-/// A call of the function that reads `table` as of a tx, up to that. `once`: the tx is no constant of
-/// the plan; `own`: without the rows of tables that inherit from it.
+/// A call of the function that reads `table` as of a tx, up to that. `once`: the tx is no constant
+/// of the plan; `own`: without the rows of tables that inherit from it.
 std::string AsOfTx(const Relation& relation, const std::string& table, bool once, bool own) {
   return std::string("tidemark.") + (own && relation.parent ? "only_" : "") +
          (once ? "as_of_tx_once(NULL::" : "as_of_tx(NULL::") + table + ", ";

@@ -31,8 +31,8 @@ struct ReadingContext {
 Edit EditOfClause(const ReadingContext& context, const Plan::TemporalReference& temporal,
                   const Resolution& resolution);
 
-/// A reference without one, in a pinned session; `own`: without the rows of tables that inherit from it.
-/// Throws 0A000 for what cannot be pinned.
+/// A reference without one, in a pinned session; `own`: without the rows of tables that inherit
+/// from it. Throws 0A000 for what cannot be pinned.
 Edit EditOfPinned(const ReadingContext& context, const BoundTable& bound,
                   const Resolution& resolution, bool own);
 

@@ -121,8 +121,8 @@ int PositionOfInstant(const Plan& plan) {
   return offset ? CharacterPosition(plan.client, *offset) : 0;
 }
 
-/// ONLY of a versioned table would read its parent, which holds nothing: blanks, byte for byte, where no
-/// other table inherits from it.
+/// ONLY of a versioned table would read its parent, which holds nothing: blanks, byte for byte,
+/// where no other table inherits from it.
 void AppendWithoutOnly(std::vector<Edit>& edits, const BoundTable& bound) {
   for (const Bytes word : bound.only) {
     edits.push_back({word.begin, word.end, {}});

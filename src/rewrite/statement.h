@@ -23,16 +23,16 @@ struct Scope {
 };
 
 /// False only when `sql` certainly holds nothing the rewriter touches (temporal clauses, COPY of a
-/// table TO, ONLY, EXECUTE where it matters). Costs one scan for a few words; a false positive costs
-/// one Analyze.
+/// table TO, ONLY, EXECUTE where it matters). Costs one scan for a few words; a false positive
+/// costs one Analyze.
 bool MayConcern(std::string_view sql, const Scope& scope = {});
 
-/// True when running `sql` may set tidemark.as_of or its like: it names such a setting, or does what
-/// cannot be seen through (DO, CALL). Costs one scan for a few words.
+/// True when running `sql` may set tidemark.as_of or its like: it names such a setting, or does
+/// what cannot be seen through (DO, CALL). Costs one scan for a few words.
 bool MayPin(std::string_view sql);
 
-/// True when `sql` may hold a temporal clause or names tidemark: worth asking again whether the store
-/// is Tidemark's by now.
+/// True when `sql` may hold a temporal clause or names tidemark: worth asking again whether the
+/// store is Tidemark's by now.
 bool NamesTemporal(std::string_view sql);
 
 /// A relation of the store as the rewriter needs to know it.
@@ -109,7 +109,8 @@ class PositionMap {
 /// A name as the catalog has it: an unquoted one in lower case.
 std::string FoldedName(std::string_view written);
 
-/// The PREPARE of `name`, as EXECUTE writes it, in a text of one or more statements; nullopt without.
+/// The PREPARE of `name`, as EXECUTE writes it, in a text of one or more statements; nullopt
+/// without.
 std::optional<std::string> FindPrepare(std::string_view sql, std::string_view name);
 
 /// The names that a text's PREPAREs give, as written.

@@ -9,8 +9,8 @@
 
 namespace tidemark::rewrite {
 
-/// Writes the SQL that stands for one relation: versioned, or a history view; with `only`, for its own
-/// rows.
+/// Writes the SQL that stands for one relation: versioned, or a history view; with `only`, for its
+/// own rows.
 using RelationText = std::function<std::string(const Relation& relation, bool only)>;
 
 /// `view` as a sub-select in brackets. Throws 0A000 without a position: the view, or one that it

@@ -13,7 +13,8 @@ class DataType;
 
 namespace tidemark::source {
 
-/// The exact text of the value at `row`. Throws 22004 for NULL, 0A000 for a type without exact text.
+/// The exact text of the value at `row`. Throws 22004 for NULL, 0A000 for a type without exact
+/// text.
 std::string CursorText(const arrow::Array& array, int64_t row);
 
 /// An array of one value of `type`. Throws 22P02 for text that is not one.

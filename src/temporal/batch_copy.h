@@ -1,5 +1,5 @@
-// Encoded rows (row_encoder.h) on their way into one COPY … FROM STDIN (FORMAT binary), with those who
-// look at them on the way. One thread.
+// Encoded rows (row_encoder.h) on their way into one COPY … FROM STDIN (FORMAT binary), with those
+// who look at them on the way. One thread.
 #pragma once
 
 #include <cstdint>

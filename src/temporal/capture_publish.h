@@ -1,5 +1,5 @@
-// The last step of a capture of several datasets: one basis for all of them, in the transaction that
-// wrote their rows, then its commit. publish.h does the same for a mirror.
+// The last step of a capture of several datasets: one basis for all of them, in the transaction
+// that wrote their rows, then its commit. publish.h does the same for a mirror.
 #pragma once
 
 #include <cstdint>
@@ -50,8 +50,9 @@ struct CaptureContents {
   bool empty() const { return datasets.empty() && journals.empty(); }
 };
 
-/// Writes the basis into `tx` and commits it. Throws 55000 when the lease, or that of a
-/// mirror in it, was taken over, 08007 when the outcome is unknown: then FindCaptureBasis on a new connection tells.
+/// Writes the basis into `tx` and commits it. Throws 55000 when the lease, or that of a mirror in
+/// it, was taken over, 08007 when the outcome is unknown: then FindCaptureBasis on a new connection
+/// tells.
 Basis PublishCapture(pg::Transaction tx, const Lease& lease, int64_t capture,
                      CaptureContents& contents);
 

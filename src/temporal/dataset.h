@@ -54,7 +54,8 @@ struct Dataset {
 
   /// tidemark_current.d<id>: the newest row versions.
   std::string Current() const;
-  /// tidemark_history.d<id>: all closed row versions. Write to OpenHistory(), which takes the new ones.
+  /// tidemark_history.d<id>: all closed row versions. Write to OpenHistory(), which takes the new
+  /// ones.
   std::string History() const;
   std::string OpenHistory() const;
   /// tidemark_versions.d<id>: both together.

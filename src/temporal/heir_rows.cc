@@ -14,7 +14,8 @@ using base::QuoteIdentifier;
 
 namespace {
 
-// Columns: the dataset's number of a column, the heir's number of the one that had its name at tx $3.
+// Columns: the dataset's number of a column, the heir's number of the one that had its name at tx
+// $3.
 constexpr const char* kSameNames = R"sql(
 SELECT a.number, b.number
 FROM tidemark.dataset_column a

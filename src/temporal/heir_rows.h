@@ -1,7 +1,7 @@
 // The SQL that adds to a dataset's own rows at an instant those of the tables that inherit from it:
-// each heir's row versions, over the txs in which it was one. A column of an heir is found
-// by its name at the end of those txs, since a column that is inherited has one name in the whole
-// family; what it is called by now, or whether it is gone, makes no difference. Reads only. One thread.
+// each heir's row versions, over the txs in which it was one. A column of an heir is found by its
+// name at the end of those txs, since a column that is inherited has one name in the whole family;
+// what it is called by now, or whether it is gone, makes no difference. Reads only. One thread.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ class HeirRows {
 
   /// No table inherits, or ever did.
   bool empty() const { return stretches_.empty(); }
-  /// ` UNION ALL SELECT …` for the rows as of tx `x`, an SQL expression: a condition on `x` alone keeps
-  /// out the heirs of other txs, and leaves nothing of them in a plan that knows `x`.
+  /// ` UNION ALL SELECT …` for the rows as of tx `x`, an SQL expression: a condition on `x` alone
+  /// keeps out the heirs of other txs, and leaves nothing of them in a plan that knows `x`.
   std::string AsOf(const std::string& x) const;
 
  private:

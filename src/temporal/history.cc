@@ -17,8 +17,8 @@ namespace {
 // After readers were in the way, the next attempt to close a partition waits this long.
 constexpr std::chrono::seconds kRetryInterval{10};
 
-// The open partition is read whole by every query AS OF a recent instant, beside the current table. It is
-// not to be larger than that, except where sealing would be the greater cost.
+// The open partition is read whole by every query AS OF a recent instant, beside the current table.
+// It is not to be larger than that, except where sealing would be the greater cost.
 constexpr int64_t kRowsLeast = 65'536;
 
 // The open partition takes whatever ends at tx_from or later.
@@ -72,7 +72,8 @@ FROM tidemark.history_partition p WHERE p.dataset = $1 AND p.tx_to IS NULL
   const auto closed = fmt::format("d{}_p{}", dataset.id, number);
   try {
     pg::Transaction tx(*store_);
-    // What is closed gets its upper bound when it is sealed: proving it would need a scan under the lock.
+    // What is closed gets its upper bound when it is sealed: proving it would need a scan under the
+    // lock.
     store_->Execute(fmt::format(
         R"sql(
 SET LOCAL lock_timeout = '100ms';

@@ -1,9 +1,9 @@
 // The partitions of history tables by _to: tables that inherit from the history table, each with a
-// constraint on _to by which the planner leaves it out. The newest one is open-ended and takes all new rows;
-// when it is full it is closed and a new one opened, and once closed it is sealed (sealing.h). Partitions
-// change only under an exclusive lock of the whole history table: a statement that was planned before takes
-// its snapshot only afterwards, and would miss rows in a partition that its plan does not know.
-// docs/design/0004-sealing.md.
+// constraint on _to by which the planner leaves it out. The newest one is open-ended and takes all
+// new rows; when it is full it is closed and a new one opened, and once closed it is sealed
+// (sealing.h). Partitions change only under an exclusive lock of the whole history table: a
+// statement that was planned before takes its snapshot only afterwards, and would miss rows in a
+// partition that its plan does not know. docs/design/0004-sealing.md.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct HistoryLimits {
   /// A partition of this size is rewritten in seconds. Those of smaller tables are smaller.
   int64_t rows_aimed = 1'000'000;
   int64_t merge_bytes = int64_t{4} << 30;     // sealed ones are merged up to this size, indexes apart
-  /// How long history is kept, as intervals for PostgreSQL: by whole partitions, so that merged ones span
-  /// an eighth of the shortest at most. None: for ever.
+  /// How long history is kept, as intervals for PostgreSQL: by whole partitions, so that merged
+  /// ones span an eighth of the shortest at most. None: for ever.
   std::vector<std::string> retentions = {};
 };
 

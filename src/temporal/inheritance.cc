@@ -51,8 +51,8 @@ WITH RECURSIVE link AS (
 SELECT f.id FROM family f
 )sql";
 
-// The tables of datasets in the order in which a reader of a parent locks them: heirs after all that
-// they inherit from, and else by OID.
+// The tables of datasets in the order in which a reader of a parent locks them: heirs after all
+// that they inherit from, and else by OID.
 constexpr const char* kInOrder = R"sql(
 WITH RECURSIVE up AS (
   SELECT w.id, w.id AS at, 0 AS depth FROM pg_catalog.unnest($1::integer[]) AS w(id)
@@ -75,8 +75,8 @@ WHERE p.attrelid = $1::regclass AND p.attnum > 0 AND NOT p.attisdropped AND p.at
 )sql";
 
 void PutOn(pg::Connection& store, const std::string& child, const std::string& parent) {
-  // The source lets a child take NULLs that the parent itself refuses. Of the parent's own rows none
-  // is lost by it.
+  // The source lets a child take NULLs that the parent itself refuses. Of the parent's own rows
+  // none is lost by it.
   const auto looser = store.Execute(kLooser, {parent, child});
   for (int i = 0; i < looser.rows(); ++i) {
     store.Execute(fmt::format("ALTER TABLE {} ALTER COLUMN {} DROP NOT NULL", parent,

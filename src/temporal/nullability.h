@@ -1,6 +1,6 @@
 // NOT NULL as the source has it, on a dataset's current table and the parent that users see;
-// history needs none, and a key's columns have theirs from the key. Takes ACCESS EXCLUSIVE locks for
-// a moment, and waits two seconds for them at most: then 55P03. One thread.
+// history needs none, and a key's columns have theirs from the key. Takes ACCESS EXCLUSIVE locks
+// for a moment, and waits two seconds for them at most: then 55P03. One thread.
 #pragma once
 
 #include <string>

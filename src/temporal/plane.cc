@@ -142,8 +142,8 @@ void CreateParent(pg::Connection& store, const Dataset& dataset, const pg::Relat
   store.Execute(fmt::format("ALTER TABLE {} INHERIT {}", dataset.Current(), parent));
 }
 
-// Neither the parent of all versions nor that of the closed ones holds a row itself, which the planner
-// is told by a constraint that every condition on _from contradicts.
+// Neither the parent of all versions nor that of the closed ones holds a row itself, which the
+// planner is told by a constraint that every condition on _from contradicts.
 void CreateHistory(pg::Connection& store, const Dataset& dataset, const pg::Relation& upstream) {
   std::string columns = ColumnDefinitions(store, dataset, upstream, false);
   if (!columns.empty()) columns = ", " + columns;

@@ -1,5 +1,5 @@
-// The tables of one dataset in the store: the parent with the upstream's shape, the current table and
-// the partitioned history; what reads them at an instant is reading.h's. DDL only; all of it is
+// The tables of one dataset in the store: the parent with the upstream's shape, the current table
+// and the partitioned history; what reads them at an instant is reading.h's. DDL only; all of it is
 // transactional, so a dataset appears whole or not at all. design.md, section 3.1.
 #pragma once
 
@@ -25,8 +25,8 @@ std::vector<std::string> BuildIndexes(pg::Connection& store, const Dataset& data
 void Attach(pg::Connection& store, const Dataset& dataset, const pg::Relation& upstream,
             int64_t tx_first);
 
-/// Adds the foreign keys between attached parents, which hold no rows of their own to check: for the
-/// catalog only.
+/// Adds the foreign keys between attached parents, which hold no rows of their own to check: for
+/// the catalog only.
 void LinkForeignKeys(pg::Connection& store, const std::vector<pg::Relation>& upstream);
 
 /// Removes a current table that was never attached.

@@ -42,8 +42,8 @@ WHERE j.name = $1 AND d.tx_first IS NOT NULL AND r.span IS NOT NULL
 ORDER BY d.id
 )sql";
 
-// Whether a snapshot is open that may still read by the old horizon. The transaction that moved it is
-// known by the row that it wrote.
+// Whether a snapshot is open that may still read by the old horizon. The transaction that moved it
+// is known by the row that it wrote.
 constexpr const char* kOlderSnapshots = R"sql(
 SELECT EXISTS (
   SELECT FROM pg_catalog.pg_stat_activity a, tidemark.dataset d

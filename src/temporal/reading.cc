@@ -118,8 +118,8 @@ std::string ColumnsAsOf(const Dataset& dataset, const std::string& x) {
   return list;
 }
 
-// The rows as of `x`. A tx beyond the snapshot must be noticed, since the plan may be younger than the
-// snapshot: `visible` is evaluated once, before any row.
+// The rows as of `x`. A tx beyond the snapshot must be noticed, since the plan may be younger than
+// the snapshot: `visible` is evaluated once, before any row.
 std::string RowsAsOf(const Dataset& dataset, const std::string& x, const std::string& visible) {
   return fmt::format(
       "SELECT {columns} FROM {versions} WHERE _from <= {x} AND _to > {x} AND {visible} IS NOT NULL",
@@ -127,8 +127,8 @@ std::string RowsAsOf(const Dataset& dataset, const std::string& x, const std::st
       fmt::arg("x", x), fmt::arg("visible", visible));
 }
 
-// The functions that read the dataset at an instant, with the rows of its heirs; `only` goes before the
-// names of those that leave them out.
+// The functions that read the dataset at an instant, with the rows of its heirs; `only` goes before
+// the names of those that leave them out.
 void CreateAsOf(pg::Connection& store, const Dataset& dataset, const Names& n, const HeirRows* heirs,
                 std::string_view only) {
   // Inlined by the planner: LANGUAGE sql, STABLE, not STRICT, no SET, one SELECT.
@@ -301,8 +301,8 @@ WHERE p.pronamespace = 'tidemark'::regnamespace AND c.oid = to_regclass($1)
 
 namespace {
 
-// The columns as the parent has them, whose row type the functions return: a column that had to begin
-// anew stands last there, and elsewhere in the images.
+// The columns as the parent has them, whose row type the functions return: a column that had to
+// begin anew stands last there, and elsewhere in the images.
 Dataset InParentsOrder(pg::Connection& store, const Dataset& dataset) {
   const auto rows = store.Execute(
       "SELECT a.attname FROM pg_catalog.pg_attribute a "

@@ -102,8 +102,8 @@ Reduction::Reduction(pg::Connection& store, const Dataset& dataset, const Stage&
 
 namespace {
 
-// Types whose values are the same whenever they compare as equal, so that the cheaper comparison will
-// do. Not numeric, floats, intervals, jsonb, bpchar: 1.0 = 1.00.
+// Types whose values are the same whenever they compare as equal, so that the cheaper comparison
+// will do. Not numeric, floats, intervals, jsonb, bpchar: 1.0 = 1.00.
 bool EqualMeansSame(pg::Oid type) {
   switch (type) {
     case columnar::kBool:

@@ -1,7 +1,8 @@
 // From a complete stage, or a cursor's delta, to the sparse transition, and its way into the plane:
-// all in the store and set-based, so that the process holds nothing. A put is a staged row whose key
-// is new or whose image differs (record_image, which needs no equality); a deletion is a current row
-// whose key was not staged. Inside the transaction that its caller publishes. One thread.
+// all in the store and set-based, so that the process holds nothing. A put is a staged row whose
+// key is new or whose image differs (record_image, which needs no equality); a deletion is a
+// current row whose key was not staged. Inside the transaction that its caller publishes. One
+// thread.
 //
 //   stage ⟗ current ──► changed_<id> (staged, current) ──► digest ──► history, delete, update, insert
 //        └── checks: every staged key once, none NULL
@@ -34,8 +35,8 @@ class Reduction {
   /// The dataset has the shape of the stage (FollowShape).
   Reduction(pg::Connection& store, const Dataset& dataset, const Stage& stage);
 
-  /// Compares; datasets without a key as multisets of whole rows, for which `complete` must be true.
-  /// `live_rows` is how many there are now; `complete`: what was not staged is gone. Throws
+  /// Compares; datasets without a key as multisets of whole rows, for which `complete` must be
+  /// true. `live_rows` is how many there are now; `complete`: what was not staged is gone. Throws
   /// 23505 or 23502 for keys that are not unique or NULL, naming up to ten with their ordinals,
   /// XX001 when the counts contradict each other. Call once.
   const TransitionSummary& Reduce(int64_t live_rows, bool complete);
@@ -56,8 +57,8 @@ class Reduction {
   TransitionSummary summary_;
 };
 
-/// Throws 23505 or 23502 if a key stands twice or as NULL in `rows`, SQL for a FROM item; `keys` and
-/// `ordinal` are SQL for the key's values and the row's number in it.
+/// Throws 23505 or 23502 if a key stands twice or as NULL in `rows`, SQL for a FROM item; `keys`
+/// and `ordinal` are SQL for the key's values and the row's number in it.
 void RefuseBadKeys(pg::Connection& store, const Dataset& dataset, const std::string& rows,
                    const std::vector<std::string>& keys, const std::string& ordinal);
 

@@ -188,8 +188,8 @@ bool Reshape::Retype(const std::string& name, const DatasetColumn& as) {
   const std::string quoted = QuoteIdentifier(name);
   if (Lossless(d.Current(), quoted, column.type_sql, as.type_sql) &&
       Lossless(d.History(), quoted, column.type_sql, as.type_sql)) {
-    // Each for itself: along an inheritance PostgreSQL 18 makes NOT NULL constraints anew under names
-    // that the child has otherwise.
+    // Each for itself: along an inheritance PostgreSQL 18 makes NOT NULL constraints anew under
+    // names that the child has otherwise.
     const std::string parent = d.name.Quoted();
     store_->Execute(fmt::format("ALTER TABLE {} NO INHERIT {}", d.Current(), parent));
     for (const auto& relation : {parent, d.Versions(), d.Current(), d.History()}) {

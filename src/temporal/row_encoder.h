@@ -1,5 +1,5 @@
-// Arrow batches as rows that the store takes in COPY … (FORMAT binary): columnar's encoding, with the
-// OIDs inside values made the store's. One thread.
+// Arrow batches as rows that the store takes in COPY … (FORMAT binary): columnar's encoding, with
+// the OIDs inside values made the store's. One thread.
 #pragma once
 
 #include <memory>

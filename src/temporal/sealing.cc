@@ -13,8 +13,9 @@ using base::Error;
 
 namespace {
 
-// How many groups of rows by _from a sealed partition has. Within a group rows are ordered by _to, so the
-// pages of a partition form a grid over both, of which a block-range index finds the part alive at an instant.
+// How many groups of rows by _from a sealed partition has. Within a group rows are ordered by _to,
+// so the pages of a partition form a grid over both, of which a block-range index finds the part
+// alive at an instant.
 constexpr int kSlabs = 32;
 constexpr int kPagesPerRange = 16;
 
@@ -111,6 +112,12 @@ std::optional<Group> Find(pg::Connection& store, const HistoryLimits& limits) {
                .key = rows.str(0, 6), .rewritten = rows.boolean(0, 7)};
 }
 
+// The numbers of the group's partitions.
+pg::Result MembersOf(pg::Connection& store, const Group& g) {
+  return store.Execute("SELECT number FROM tidemark.history_partition WHERE " + g.Members() +
+                       " ORDER BY number");
+}
+
 // The lock keeps those out that change closed versions in place.
 void Rewrite(pg::Connection& store, const Group& g) {
   pg::Transaction tx(store);
@@ -119,7 +126,12 @@ void Rewrite(pg::Connection& store, const Group& g) {
 LOCK TABLE ONLY {history} IN SHARE MODE;
 DROP TABLE IF EXISTS {sealed};
 CREATE TABLE {sealed} (LIKE {history} INCLUDING DEFAULTS,
-                       CONSTRAINT span CHECK (_to >= {from} AND _to < {to}));
+                       CONSTRAINT span CHECK (_to >= {from} AND _to < {to}))
+)sql",
+      fmt::arg("history", g.History()), fmt::arg("sealed", g.Sealed()), fmt::arg("from", g.from),
+      fmt::arg("to", g.to)));
+  const auto written = store.Execute(fmt::format(
+      R"sql(
 INSERT INTO {sealed}
 SELECT h.*
 FROM (SELECT pg_catalog.percentile_disc(ARRAY(SELECT i / {slabs}::float8
@@ -128,12 +140,28 @@ FROM (SELECT pg_catalog.percentile_disc(ARRAY(SELECT i / {slabs}::float8
       FROM {history} WHERE _to >= {from} AND _to < {to}) s,
      {history} h
 WHERE h._to >= {from} AND h._to < {to}
-ORDER BY pg_catalog.width_bucket(h._from, s.bounds), h._to{key_after};
-CREATE INDEX ON {sealed} USING brin (_from, _to) WITH (pages_per_range = {pages})
+ORDER BY pg_catalog.width_bucket(h._from, s.bounds), h._to{key_after}
 )sql",
       fmt::arg("history", g.History()), fmt::arg("sealed", g.Sealed()), fmt::arg("from", g.from),
-      fmt::arg("to", g.to), fmt::arg("slabs", kSlabs), fmt::arg("pages", kPagesPerRange),
+      fmt::arg("to", g.to), fmt::arg("slabs", kSlabs),
       fmt::arg("key_after", g.key.empty() ? "" : ", " + g.key)));
+  // What takes the place of partitions holds all that they hold.
+  int64_t held = 0;
+  const auto members = MembersOf(store, g);
+  for (int i = 0; i < members.rows(); ++i) {
+    held += store
+                .Execute(fmt::format("SELECT count(*) FROM {}_p{}", g.History(), members.str(i, 0)))
+                .int64(0, 0);
+  }
+  if (written.affected() != held) {
+    throw Error(base::kDataCorrupted,
+                fmt::format("partition {} cannot be sealed: {} of its {} row versions ended in "
+                            "its transactions",
+                            g.Name(), written.affected(), held))
+        .Hint("It is read as it is; run \"tidemark verify --history\".");
+  }
+  store.Execute(fmt::format("CREATE INDEX ON {} USING brin (_from, _to) WITH (pages_per_range = {})",
+                            g.Sealed(), kPagesPerRange));
   if (!g.key.empty()) {
     store.Execute(fmt::format("CREATE INDEX ON {} ({}, _to)", g.Sealed(), g.key));
   }
@@ -165,8 +193,7 @@ bool SwapIn(pg::Connection& store, const Group& g) {
     pg::Transaction tx(store);
     store.Execute(fmt::format(
         "SET LOCAL lock_timeout = '150ms'; LOCK TABLE {} IN ACCESS EXCLUSIVE MODE", g.History()));
-    const auto members = store.Execute(
-        "SELECT number FROM tidemark.history_partition WHERE " + g.Members() + " ORDER BY number");
+    const auto members = MembersOf(store, g);
     if (std::to_string(members.rows()) != g.count) {  // retention has dropped some
       store.Execute(fmt::format(
           "DROP TABLE {}; UPDATE tidemark.history_partition SET rewritten_by = NULL "

@@ -34,8 +34,8 @@ class Sieve {
 
   /// Takes in a current row; no two are equal.
   void GiveCurrent(const RowDigest& digest, RowPlace place);
-  /// Takes in a row of the source; `row` is copied if it has to wait. True if it waits. Appends it to
-  /// `released` if it is equal to one that waits: one of them at most can be met.
+  /// Takes in a row of the source; `row` is copied if it has to wait. True if it waits. Appends it
+  /// to `released` if it is equal to one that waits: one of them at most can be met.
   bool GiveIncoming(const RowDigest& digest, std::string_view row, std::string& released);
   /// Appends the longest waiting incoming rows, a few hundred kilobytes, to `released`; they wait
   /// no more.

@@ -62,7 +62,8 @@ void Sift::MakeRoom(std::string& sent) {
 void Sift::Pass(std::string_view row, std::string_view fields, std::string& sent) {
   ++incoming_;
   if (current_ < incoming_) ReadCurrent();
-  // What current has here may have moved elsewhere in the source: then its next row is the equal one.
+  // What current has here may have moved elsewhere in the source: then its next row is the equal
+  // one.
   if (sieve_.GiveIncoming(digester_.Of(fields), row, sent) &&
       sieve_.current_waiting() < kCurrentRowsNear) {
     ReadCurrent();

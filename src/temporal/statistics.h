@@ -1,13 +1,14 @@
-// Statistics of the planner over tables and what inherits from them. Autovacuum never collects them for a
-// table that is itself empty, as the tables that users see are, and without them a join of two such tables
-// is planned as if every value were there a thousand times.
+// Statistics of the planner over tables and what inherits from them. Autovacuum never collects them
+// for a table that is itself empty, as the tables that users see are, and without them a join of
+// two such tables is planned as if every value were there a thousand times.
 #pragma once
 
 #include "pg/connection.h"
 
 namespace tidemark::temporal {
 
-/// ANALYZEs the tables whose newest or closed rows have been analyzed since. Uses transactions of its own.
+/// ANALYZEs the tables whose newest or closed rows have been analyzed since. Uses transactions of
+/// its own.
 void RefreshStatistics(pg::Connection& store);
 
 }  // namespace tidemark::temporal

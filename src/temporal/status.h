@@ -30,15 +30,15 @@ namespace tidemark::temporal {
 /// outside mirrors come last; what is not known before the first capture is null.
 std::string LoadStatus(pg::Connection& store);
 
-/// The newest `limit` publishes, newest first: [{basis, system_time, journals: [{journal, tx_last}],
-/// members, puts, deletions}].
+/// The newest `limit` publishes, newest first: [{basis, system_time, journals: [{journal,
+/// tx_last}], members, puts, deletions}].
 std::string LoadBases(pg::Connection& store, int64_t limit);
 
 /// The five facts of each member of a basis: {basis, system_time, capture, failures: [{dataset,
-/// sqlstate, message, detail, hint}], members: [{dataset, source_position, position, extracted_from,
-/// extracted_to, version, tx, accepted_at, rows, puts, deletions}]}; nullopt when there is no such
-/// basis. `failures` are the datasets of the same capture that are missing from it; `position` is what
-/// the source says of itself, null for mirrors.
+/// sqlstate, message, detail, hint}], members: [{dataset, source_position, position,
+/// extracted_from, extracted_to, version, tx, accepted_at, rows, puts, deletions}]}; nullopt when
+/// there is no such basis. `failures` are the datasets of the same capture that are missing from
+/// it; `position` is what the source says of itself, null for mirrors.
 std::optional<std::string> LoadEvidence(pg::Connection& store, int64_t basis);
 
 /// The least position up to which nothing is missing: of the mirror `journal`, of all mirrors when

@@ -158,8 +158,9 @@ constexpr const char* kAddLabel = R"sql(
 ALTER TYPE {} ADD VALUE IF NOT EXISTS {} {}
 )sql";
 
-// A label the source has lost, or calls by another name now, stays, since history may hold it; the new
-// name is a label of its own, and whoever reads the type's tables whole again finds their rows changed.
+// A label the source has lost, or calls by another name now, stays, since history may hold it; the
+// new name is a label of its own, and whoever reads the type's tables whole again finds their rows
+// changed.
 void AdaptEnum(pg::Connection& store, const Type& type, const Type& existing) {
   const auto shared = Shared(existing.labels, type.labels);
   if (shared != Shared(type.labels, existing.labels)) {

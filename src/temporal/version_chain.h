@@ -17,8 +17,9 @@ namespace tidemark::temporal {
 std::string RowHashSql(const pg::Connection& store, char kind,
                        const std::vector<std::string>& texts);
 
-/// The digest, in hex, of the transition whose row hashes are selected by `hashes`, a query with one
-/// column `h`. Inside a transaction; each hash is computed once, in parallel where the server may.
+/// The digest, in hex, of the transition whose row hashes are selected by `hashes`, a query with
+/// one column `h`. Inside a transaction; each hash is computed once, in parallel where the server
+/// may.
 std::string ComputeDigest(pg::Connection& store, const std::string& hashes);
 
 /// Where a chain does not hold.
@@ -34,8 +35,8 @@ struct ChainCheck {
   std::vector<ChainBreak> breaks;  // the first one only; empty if the chain holds
 };
 
-/// Recomputes the versions of one snapshot or cursor dataset from the stored row versions. Cost: one
-/// pass over current and history for each shape that the dataset has had.
+/// Recomputes the versions of one snapshot or cursor dataset from the stored row versions. Cost:
+/// one pass over current and history for each shape that the dataset has had.
 ChainCheck CheckChain(pg::Connection& store, const Dataset& dataset);
 
 /// The attached datasets outside mirrors, by name.

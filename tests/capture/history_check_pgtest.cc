@@ -19,7 +19,6 @@ class HistoryCheck : public MirrorFixture {
  protected:
   void SetUp() override {
     MirrorFixture::SetUp();
-    options_.history.rows_aimed = 100;
     source_->Execute("CREATE TABLE t (id int PRIMARY KEY, n int); "
                      "INSERT INTO t SELECT i, 0 FROM generate_series(1, 50) i; "
                      "CREATE TABLE quiet (id int PRIMARY KEY)");

@@ -1,5 +1,6 @@
-// Columns that change in a family of tables: ALTER TABLE of a parent reaches its heirs in one transaction
-// of the source, and no reader of the mirror sees a parent without the rows of its heirs.
+// Columns that change in a family of tables: ALTER TABLE of a parent reaches its heirs in one
+// transaction of the source, and no reader of the mirror sees a parent without the rows of its
+// heirs.
 #include <atomic>
 
 #include "tests/capture/inheritance_fixture.h"
@@ -132,8 +133,8 @@ TEST_F(InheritedColumns, OfAFormerHeirAreReadByTheNamesOfThen) {
   tables_ = {"base", "left_heir", "leaf"};
   ExpectSoon(Columns("right_heir"));
   ExpectSoon("SELECT id, n, was FROM right_heir ORDER BY id");
-  // What base showed while right_heir was its heir is checked by each step; right_heir alone has the
-  // shape of today.
+  // What base showed while right_heir was its heir is checked by each step; right_heir alone has
+  // the shape of today.
   Forget("right_heir");
   Step();
   source_->Execute("ALTER TABLE base RENAME n TO m; ALTER TABLE base ALTER s TYPE varchar(40)");

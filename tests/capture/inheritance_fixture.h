@@ -1,6 +1,6 @@
-// A mirrored family of tables (INHERITS): base with heirs left_heir and right_heir, whose columns come in
-// another order, and leaf, which inherits from left_heir. What the source answers for each of them, with
-// and without ONLY, is kept step by step and asked of the store again for every step.
+// A mirrored family of tables (INHERITS): base with heirs left_heir and right_heir, whose columns
+// come in another order, and leaf, which inherits from left_heir. What the source answers for each
+// of them, with and without ONLY, is kept step by step and asked of the store again for every step.
 #pragma once
 
 #include <fmt/format.h>

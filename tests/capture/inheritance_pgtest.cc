@@ -1,5 +1,5 @@
-// Tables that inherit from others: a SELECT of a parent is answered as the source answers it, at latest
-// and at every instant since, whoever has become or ceased to be an heir meanwhile.
+// Tables that inherit from others: a SELECT of a parent is answered as the source answers it, at
+// latest and at every instant since, whoever has become or ceased to be an heir meanwhile.
 #include "capture/verify.h"
 #include "tests/capture/inheritance_fixture.h"
 

@@ -116,10 +116,16 @@ TEST_F(PruneTest, ErasureByAnythingButTheKeyIsRefused) {
 
 TEST_F(PruneTest, DeclaredRetentionIsKeptOnceAnHourByTheClock) {
   std::atomic<int64_t> now{0};
+  std::atomic<bool> asked{false};
   const capture::RetentionOptions options{
       .store_dsn = options_.store_dsn,
       .retentions = {{options_.name, "0s"}},
-      .now = [&] { return base::Timestamp(now); },
+      .now =
+          [&] {
+            const base::Timestamp time(now);
+            asked = true;
+            return time;
+          },
       .look_every = 10ms};
   std::jthread job([&](std::stop_token stop) { capture::KeepRetention(options, stop); });
   const auto await = [&](const std::string& partitions) {
@@ -127,6 +133,10 @@ TEST_F(PruneTest, DeclaredRetentionIsKeptOnceAnHourByTheClock) {
     while (!deadline.passed() && Partitions() != partitions) std::this_thread::sleep_for(10ms);
     EXPECT_EQ(Partitions(), partitions);
   };
+  // The job's own beginning is what it counts from.
+  const auto begun = base::Deadline::After(30s);
+  while (!asked && !begun.passed()) std::this_thread::sleep_for(1ms);
+  ASSERT_TRUE(asked);
   const auto before = Partitions();
   ASSERT_GT(std::stoi(before), 1);
   now = std::chrono::microseconds(59s).count();

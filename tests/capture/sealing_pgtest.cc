@@ -111,6 +111,21 @@ TEST_F(Sealing, WhatWasErasedDoesNotComeBackWithARewrite) {
   EXPECT_NE(store_->Value("SELECT count(*) FROM tidemark_history.d1"), "0");
 }
 
+TEST_F(Sealing, APartitionWithVersionsOfOtherTransactionsIsLeftAsItIs) {
+  ClosePartitions(1);
+  store_->Execute("UPDATE tidemark_history.d1_p1 SET _to = _to + 1000000 WHERE id = 20");
+  try {
+    temporal::SealOne(*sealer_, {});
+    ADD_FAILURE() << "it was sealed without them";
+  } catch (const base::Error& error) {
+    EXPECT_EQ(error.state(), base::kDataCorrupted) << error.Full();
+  }
+  EXPECT_EQ(Count("sealed OR rewritten_by IS NOT NULL"), 0);
+  store_->Execute("UPDATE tidemark_history.d1_p1 SET _to = _to - 1000000 WHERE id = 20");
+  SealAll({});
+  EXPECT_EQ(Count("sealed"), 1);
+}
+
 TEST_F(Sealing, ARewriteUnderWayIsEndedByWhatChangesClosedVersions) {
   ClosePartitions(1);
   // As a rewrite holds it.

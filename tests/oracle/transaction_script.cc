@@ -63,7 +63,7 @@ std::vector<std::string> ScriptWriter::Next() {
     waiting_.pop_back();
     return s;
   }
-  if (options_.changing && Below(60) == 0) return NextChange();
+  if (options_.rewrites && Below(60) == 0) return NextChange();
   if (options_.changing && joins_ < 3 && Below(25) == 0) return NextLate();
   const int kind = Below(100);
   if (kind == 0) {

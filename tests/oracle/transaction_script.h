@@ -11,7 +11,8 @@ namespace tidemark::oracle {
 
 struct ScriptOptions {
   bool shapes = false;    // some transactions add a column
-  bool changing = false;  // some rewrite, rename or create tables: those of ChangingTables
+  bool changing = false;  // some create tables and write to those of ChangingTables
+  bool rewrites = false;  // with changing: some also rewrite or rename these
 };
 
 class ScriptWriter {

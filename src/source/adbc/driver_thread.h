@@ -1,6 +1,6 @@
 // The thread that a driver's calls run on, so that a call which does not return in time does not
-// hold up its caller: ADBC's calls know neither deadline nor stop. One call at a time. Destroying it
-// waits for the call that is under way.
+// hold up its caller: ADBC's calls know neither deadline nor stop. One call at a time. Destroying
+// it waits for the call that is under way.
 #pragma once
 
 #include <condition_variable>

@@ -1,6 +1,6 @@
 // One connection through an ADBC driver that is loaded at run time, and the query that runs on it.
-// The only file pair that includes ADBC. Every call of the driver runs on a thread of its own, under
-// the caller's limit. Specification: adbc.h of Apache Arrow ADBC 1.1.
+// The only file pair that includes ADBC. Every call of the driver runs on a thread of its own,
+// under the caller's limit. Specification: adbc.h of Apache Arrow ADBC 1.1.
 #pragma once
 
 #include <memory>

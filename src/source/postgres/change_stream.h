@@ -1,7 +1,7 @@
-// The change stream of one slot, pulled, large transactions while they still run: a reading thread keeps the line alive (status updates on
-// time however long the owner is busy) and hands over chunks of undecoded pgoutput messages in
-// order through a bounded queue. It also is the one place that confirms the slot, and only up to
-// what the owner has acknowledged as durable.
+// The change stream of one slot, pulled, large transactions while they still run: a reading thread
+// keeps the line alive (status updates on time however long the owner is busy) and hands over
+// chunks of undecoded pgoutput messages in order through a bounded queue. It also is the one place
+// that confirms the slot, and only up to what the owner has acknowledged as durable.
 //
 //   server ──► reading thread ──► queue (bounded) ──► Next()        owner decodes and stores
 //      ▲            │

@@ -1,6 +1,6 @@
 // A COPY (SELECT …) TO STDOUT (FORMAT binary), pulled as Arrow batches inside a transaction that
-// ends with the reader. What is selected, and what the position says, is the caller's. The connection
-// can do nothing else meanwhile.
+// ends with the reader. What is selected, and what the position says, is the caller's. The
+// connection can do nothing else meanwhile.
 #pragma once
 
 #include <memory>

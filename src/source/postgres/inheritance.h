@@ -1,6 +1,6 @@
 // Which tables of a source inherit from which (INHERITS, no partitions), and what that means for a
-// mirror of some of them: a SELECT of a table there shows the rows of all its heirs, so here it has to
-// show those of the heirs that are mirrored, and those of the others are missing. Manual:
+// mirror of some of them: a SELECT of a table there shows the rows of all its heirs, so here it has
+// to show those of the heirs that are mirrored, and those of the others are missing. Manual:
 // "Inheritance".
 #pragma once
 

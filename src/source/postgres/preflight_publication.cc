@@ -114,8 +114,8 @@ void CheckPublication(pg::Connection& source, const PreflightOptions& options,
 
 namespace {
 
-// Columns: oid, published column or NULL for all, row filter. Rows of a table stand together. A table that
-// belongs to an extension is the store's own, too, once the extension is there.
+// Columns: oid, published column or NULL for all, row filter. Rows of a table stand together. A
+// table that belongs to an extension is the store's own, too, once the extension is there.
 constexpr const char* kPublished15 = R"sql(
 SELECT c.oid, a.attname, p.rowfilter
 FROM pg_catalog.pg_publication_tables p

@@ -42,7 +42,8 @@ bool WaitUntilEnded(pg::Connection& connection, const std::vector<std::string>& 
   for (;;) {
     limit.Check();
     const auto running = RunningTransactions(connection);
-    // A transaction's virtual number is not given again by its session, so none is waited for twice.
+    // A transaction's virtual number is not given again by its session, so none is waited for
+    // twice.
     if (std::none_of(running.begin(), running.end(),
                      [&](const std::string& one) { return awaited.contains(one); })) {
       return true;

@@ -10,8 +10,8 @@ namespace {
 
 constexpr int kFirstVersionWithLists = 150000;
 
-// Columns: oid, schema, name, rules, an enum's label: its oid and the label. A filter or a column list
-// that is set anew changes rows that the stream never sends; so does a new name for a label.
+// Columns: oid, schema, name, rules, an enum's label: its oid and the label. A filter or a column
+// list that is set anew changes rows that the stream never sends; so does a new name for a label.
 constexpr const char* kTables = R"sql(
 SELECT c.oid, n.nspname, c.relname, {rules}, e.oid, e.enumlabel, (
          SELECT pg_catalog.string_agg(a.attnum || ':' || a.xmin, ',' ORDER BY a.attnum)
@@ -36,8 +36,8 @@ WHERE p.pubname = $1
 ORDER BY c.oid, e.oid
 )sql";
 
-// Which publication it is, when it was last altered, and by which entry the table is in it: from one to
-// the next of them changes may not have been sent.
+// Which publication it is, when it was last altered, and by which entry the table is in it: from
+// one to the next of them changes may not have been sent.
 constexpr const char* kRules = R"sql((
          SELECT 'publication ' || b.oid || ' ' || b.xmin
          FROM pg_catalog.pg_publication b WHERE b.pubname = p.pubname)

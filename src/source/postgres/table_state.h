@@ -46,9 +46,10 @@ struct TableState {
 };
 
 /// Whether rows may have changed unseen between what was kept and now. What rewrites a table's rows
-/// changes both where they lie and its columns; TRUNCATE, which the stream tells, CLUSTER and VACUUM
-/// FULL change only where they lie. Of a partitioned table a leaf may have been truncated by itself,
-/// which the stream does not tell: `truncating_xids` are those whose TRUNCATE of the table it told.
+/// changes both where they lie and its columns; TRUNCATE, which the stream tells, CLUSTER and
+/// VACUUM FULL change only where they lie. Of a partitioned table a leaf may have been truncated by
+/// itself, which the stream does not tell: `truncating_xids` are those whose TRUNCATE of the table
+/// it told.
 enum class StateChange { kNone, kExplained, kRows };
 StateChange CompareStates(const std::string& kept, const TableState& now,
                           const std::set<uint32_t>& truncating_xids);
