@@ -31,9 +31,11 @@ void RefreshStatistics(pg::Connection& store) {
   const auto outdated = store.Execute(kOutdated);
   for (int i = 0; i < outdated.rows(); ++i) {
     try {
-      store.Execute("ANALYZE " + outdated.str(i, 0));
-    } catch (const base::Error& error) {
-      if (error.state() != base::kUndefinedTable) throw;  // dropped or renamed meanwhile
+      pg::Transaction tx(store);
+      store.Execute("SET LOCAL lock_timeout = '500ms'; ANALYZE " + outdated.str(i, 0));
+      std::move(tx).Commit();
+    } catch (const base::Error& error) {  // in use by others, dropped or renamed: the next time
+      if (error.state() != base::kUndefinedTable && error.state() != base::kLockNotAvailable) throw;
     }
   }
 }

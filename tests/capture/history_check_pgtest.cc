@@ -1,6 +1,7 @@
 // verify --history: each kind of tampering with what the store keeps is found and named, and
 // nothing is complained of where nothing was touched, whatever has been pruned, erased or changed
 // its key.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -47,19 +48,29 @@ class HistoryCheck : public MirrorFixture {
   std::vector<std::string> FaultsAfter(const std::string& sql) {
     auto other = temporal::OpenStore(options_.store_dsn, base::Deadline::After(20s));
     const auto save = "CREATE TEMPORARY TABLE saved_c AS SELECT * FROM " + current_ +
-                      "; CREATE TEMPORARY TABLE saved_h AS SELECT * FROM " + history_ +
+                      "; CREATE TEMPORARY TABLE saved_h AS SELECT tableoid::regclass::text AS kept_in, "
+                      "h.* FROM " + history_ + " h" +
                       "; CREATE TEMPORARY TABLE saved_v AS SELECT * FROM tidemark.version" +
                       "; CREATE TEMPORARY TABLE saved_m AS SELECT * FROM tidemark.basis_member";
     other.Execute(save);
     EXPECT_GT(other.Execute(sql).affected(), 0) << sql;
     auto faults = Faults();
     other.Execute("DELETE FROM " + current_ + "; INSERT INTO " + current_ +
-                  " SELECT * FROM saved_c; DELETE FROM " + history_ + "; INSERT INTO " + history_ +
-                  "_open SELECT * FROM saved_h; DELETE FROM tidemark.version; "
+                  " SELECT * FROM saved_c; DELETE FROM " + history_ +
+                  "; DELETE FROM tidemark.version; "
                   "INSERT INTO tidemark.version SELECT * FROM saved_v; "
                   "DELETE FROM tidemark.basis_member; "
-                  "INSERT INTO tidemark.basis_member SELECT * FROM saved_m; "
-                  "DROP TABLE saved_c, saved_h, saved_v, saved_m");
+                  "INSERT INTO tidemark.basis_member SELECT * FROM saved_m");
+    const auto columns = other.Value(
+        "SELECT string_agg(quote_ident(attname), ', ') FROM pg_attribute "
+        "WHERE attrelid = 'saved_h'::regclass AND attnum > 1 AND NOT attisdropped");
+    const auto partitions = other.Execute("SELECT DISTINCT kept_in FROM saved_h");
+    for (int i = 0; i < partitions.rows(); ++i) {
+      other.Execute(
+          fmt::format("INSERT INTO {0} ({1}) SELECT {1} FROM saved_h WHERE kept_in = '{0}'",
+                      partitions.str(i, 0), columns));
+    }
+    other.Execute("DROP TABLE saved_c, saved_h, saved_v, saved_m");
     return faults;
   }
 
@@ -129,6 +140,13 @@ TEST_F(HistoryCheck, CountsThatWereChangedAreFound) {
 }
 
 TEST_F(HistoryCheck, WhatWasPrunedOrErasedIsNoFault) {
+  options_.history.rows_aimed = 10;
+  Start();
+  for (int round = 0; round < 3; ++round) {
+    source_->Execute("UPDATE t SET n = n WHERE id > 30");
+    CatchUp();
+  }
+  Stop();
   auto store = temporal::OpenStore(options_.store_dsn, base::Deadline::After(20s));
   temporal::Erase(store, {"public", "t"}, {{"id", "20"}});
   EXPECT_THAT(Faults(), IsEmpty());
