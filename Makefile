@@ -40,7 +40,7 @@ pg-regress: build
 demo: build
 	@BINARY=build/$(PRESET)/tidemark KEEP=$(KEEP) tools/demo
 
-# Every measurement beside its peers, and one table of the figures. QUICK=1 is over in three minutes.
+# Every measurement beside its peers, and one table of the figures. QUICK=1 is the small form.
 bench: build
 	@tools/bench --build build/$(PRESET) $(if $(QUICK),--quick)
 
