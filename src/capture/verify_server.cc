@@ -13,13 +13,13 @@ constexpr std::chrono::milliseconds kLongestStatement = std::chrono::hours(24 * 
 // Texts that do not depend on the server's defaults, and little load: one process, bounded memory.
 const std::vector<std::pair<std::string, std::string>>& SessionSettings() {
   static const std::vector<std::pair<std::string, std::string>> settings = {
-      {"search_path", ""},           {"DateStyle", "ISO, YMD"},
+      {"statement_timeout", "0"},    {"search_path", ""},
+      {"DateStyle", "ISO, YMD"},     {"lock_timeout", "0"},
       {"IntervalStyle", "postgres"}, {"TimeZone", "UTC"},
       {"extra_float_digits", "3"},   {"bytea_output", "hex"},
       {"lc_monetary", "C"},          {"xmloption", "content"},
       {"row_security", "off"},       {"default_transaction_isolation", "read committed"},
-      {"statement_timeout", "0"},    {"idle_in_transaction_session_timeout", "0"},
-      {"lock_timeout", "0"},         {"work_mem", "16MB"},
+      {"work_mem", "16MB"},          {"idle_in_transaction_session_timeout", "0"},
       {"max_parallel_workers_per_gather", "0"}};
   return settings;
 }

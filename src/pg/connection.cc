@@ -88,15 +88,21 @@ Connection Connection::Open(const Options& options, Deadline deadline, std::stop
   self.stop_ = stop;
   self.connection_.reset(Connect(keys, values, *self.bell_, deadline, stop));
   self.OnNotice([](std::string_view text) { spdlog::debug("server notice: {}", text); });
-  for (const auto& [name, value] : options.settings) {
-    if (options.replication) {
-      self.Execute(
-          fmt::format("SET {} = {}", base::QuoteIdentifier(name), base::QuoteLiteral(value)));
-    } else {
-      self.Execute("SELECT pg_catalog.set_config($1, $2, false)", {name, value});
+  for (const auto& [name, value] : options.settings) self.Set(name, value, deadline);
+  return self;
+}
+
+// Until statement_timeout is set the one that the role begins with holds, and a server may need
+// longer than that for a session's first statements.
+void Connection::Set(const std::string& name, const std::string& value, Deadline deadline) {
+  for (;;) {
+    try {
+      Execute(fmt::format("SET {} = {}", base::QuoteIdentifier(name), base::QuoteLiteral(value)));
+      return;
+    } catch (const Error& error) {
+      if (error.state() != base::kQueryCanceled || deadline.passed() || stop_.stop_requested()) throw;
     }
   }
-  return self;
 }
 
 void Connection::SetLimits(std::chrono::milliseconds statement_limit, std::stop_token stop) {

@@ -104,6 +104,7 @@ class Connection {
     void operator()(pg_conn* connection) const noexcept;
   };
   Connection();
+  void Set(const std::string& name, const std::string& value, base::Deadline deadline);
   void Flush();
   pg_result* NextResult();  // waits; nullptr at the end of the statement
   Result Drain(std::string_view sql);

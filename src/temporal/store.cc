@@ -28,11 +28,11 @@ pg::Connection OpenStore(const std::string& dsn, base::Deadline deadline, std::s
   return pg::Connection::Open(
       {.dsn = dsn,
        .application_name = "tidemark",
-       .settings = {{"search_path", ""},
+       .settings = {{"statement_timeout", "0"},
+                    {"search_path", ""},
                     {"synchronous_commit", "on"},
                     {"default_transaction_read_only", "off"},
                     {"default_transaction_isolation", "read committed"},
-                    {"statement_timeout", "0"},
                     {"idle_in_transaction_session_timeout", "0"},
                     {"row_security", "off"},
                     {"TimeZone", "UTC"},

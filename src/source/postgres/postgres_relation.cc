@@ -19,9 +19,9 @@ constexpr std::chrono::milliseconds kLongestWait = std::chrono::hours(1);
 // Under these settings the text of a value is exact and the same in every session.
 const std::vector<std::pair<std::string, std::string>>& ReadSettings() {
   static const std::vector<std::pair<std::string, std::string>> settings = {
-      {"search_path", ""},           {"DateStyle", "ISO, YMD"}, {"TimeZone", "UTC"},
-      {"IntervalStyle", "postgres"}, {"extra_float_digits", "3"}, {"bytea_output", "hex"},
-      {"lock_timeout", "0"},         {"statement_timeout", "0"},
+      {"statement_timeout", "0"},    {"search_path", ""},         {"DateStyle", "ISO, YMD"},
+      {"TimeZone", "UTC"},           {"IntervalStyle", "postgres"},
+      {"extra_float_digits", "3"},   {"bytea_output", "hex"},     {"lock_timeout", "0"},
       {"idle_in_transaction_session_timeout", "0"}};
   return settings;
 }
