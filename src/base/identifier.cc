@@ -16,6 +16,12 @@ std::string QuoteIdentifier(std::string_view name) {
   return out += '"';
 }
 
+std::string QuoteIdentifiers(const std::vector<std::string>& names) {
+  std::string list;
+  for (const auto& name : names) list += (list.empty() ? "" : ", ") + QuoteIdentifier(name);
+  return list;
+}
+
 std::string QuoteLiteral(std::string_view value) {
   const bool escape = value.find('\\') != std::string_view::npos;
   std::string out = escape ? "E'" : "'";

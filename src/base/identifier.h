@@ -4,12 +4,15 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tidemark::base {
 
 /// `name` in double quotes, inner quotes doubled. Always quoted, so that keywords and upper case
 /// need no thought. Throws 22023 for a name with a NUL byte or an empty name.
 std::string QuoteIdentifier(std::string_view name);
+/// All of them, with commas between.
+std::string QuoteIdentifiers(const std::vector<std::string>& names);
 
 /// `value` as a string literal, with E'' when it holds a backslash.
 std::string QuoteLiteral(std::string_view value);

@@ -14,18 +14,10 @@ namespace tidemark::temporal {
 
 using base::Error;
 using base::QuoteIdentifier;
+using base::QuoteIdentifiers;
 using base::QuoteLiteral;
 
 namespace {
-
-std::string QuotedList(const std::vector<std::string>& names) {
-  std::string list;
-  for (const auto& name : names) {
-    if (!list.empty()) list += ", ";
-    list += QuoteIdentifier(name);
-  }
-  return list;
-}
 
 // `"a" integer NOT NULL, …`. A collation that the store lacks is left to the type's default.
 std::string ColumnDefinitions(pg::Connection& store, const Dataset& dataset,
@@ -85,9 +77,9 @@ std::vector<std::string> BuildIndexes(pg::Connection& store, const Dataset& data
   if (dataset.keying == Keying::kKey) {
     store.Execute(by_primary
                       ? fmt::format("ALTER TABLE {} ADD PRIMARY KEY ({})", current,
-                                    QuotedList(dataset.key_columns))
+                                    QuoteIdentifiers(dataset.key_columns))
                       : fmt::format("CREATE UNIQUE INDEX d{}_key ON {} ({})", dataset.id, current,
-                                    QuotedList(dataset.key_columns)));
+                                    QuoteIdentifiers(dataset.key_columns)));
   } else if (dataset.keying == Keying::kMultiset) {
     store.Execute(fmt::format("CREATE INDEX d{}_hash ON {} (_hash)", dataset.id, current));
   }
@@ -121,7 +113,7 @@ void CreateParent(pg::Connection& store, const Dataset& dataset, const pg::Relat
       TryDefine(store,
                 fmt::format("ALTER TABLE {} ADD CONSTRAINT {} {} ({})", parent,
                             QuoteIdentifier(index.name),
-                            index.primary ? "PRIMARY KEY" : "UNIQUE", QuotedList(index.columns)),
+                            index.primary ? "PRIMARY KEY" : "UNIQUE", QuoteIdentifiers(index.columns)),
                 what);
     } else if (index.constraint.empty()) {
       TryDefine(store,

@@ -11,18 +11,10 @@
 namespace tidemark::temporal {
 
 using base::QuoteIdentifier;
+using base::QuoteIdentifiers;
 using base::QuoteLiteral;
 
 namespace {
-
-std::string QuotedList(const std::vector<std::string>& names) {
-  std::string list;
-  for (const auto& name : names) {
-    if (!list.empty()) list += ", ";
-    list += QuoteIdentifier(name);
-  }
-  return list;
-}
 
 // What the view calls the retired columns: their last names, with leading underscores until unique.
 std::vector<std::string> RetiredShown(const Dataset& dataset) {
@@ -91,7 +83,7 @@ SELECT {columns}{system_from}, {system_to}, {source_from}, {source_to}, {from}, 
 FROM {history} v
 )sql",
       fmt::arg("view", base::QualifiedName{dataset.ViewSchema(), dataset.name.name}.Quoted()),
-      fmt::arg("names", names), fmt::arg("period", QuotedList(period)),
+      fmt::arg("names", names), fmt::arg("period", QuoteIdentifiers(period)),
       fmt::arg("columns", columns), fmt::arg("system_from", SystemTimeOf(j, from)),
       fmt::arg("system_to", SystemTimeOf(j, "v._to")),
       fmt::arg("source_from", SourceTimeOf(j, from)), fmt::arg("from", from),

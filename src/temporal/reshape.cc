@@ -14,14 +14,9 @@ namespace tidemark::temporal {
 
 using base::Error;
 using base::QuoteIdentifier;
+using base::QuoteIdentifiers;
 
 namespace {
-
-std::string QuotedList(const std::vector<std::string>& names) {
-  std::string list;
-  for (const auto& name : names) list += (list.empty() ? "" : ", ") + QuoteIdentifier(name);
-  return list;
-}
 
 bool Contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -286,7 +281,7 @@ void Reshape::SetKey(const std::vector<std::string>& key) {
   DropKey();
   Dataset& d = *dataset_;
   const std::string parent = d.name.Quoted();
-  const std::string columns = QuotedList(key);
+  const std::string columns = QuoteIdentifiers(key);
   try {
     store_->Execute(fmt::format("ALTER TABLE {} ADD PRIMARY KEY ({})", d.Current(), columns));
   } catch (Error& error) {
