@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "capture/mirror_job.h"
+#include "source/postgres/read_position.h"
 #include "source/postgres/slot.h"
 #include "tests/cluster.h"
 #include "tests/history_holds.h"
@@ -57,7 +58,7 @@ class MirrorFixture : public ::testing::Test {
   // Waits until everything the source has committed so far is published.
   std::string CatchUp() {
     FlushSource();
-    const auto lsn = source_->Value("SELECT pg_current_wal_insert_lsn()");
+    const auto lsn = source::CurrentEnd(*source_).ToString();
     const auto deadline = base::Deadline::After(30s);
     while (!deadline.passed()) {
       if (!failure_.empty()) break;

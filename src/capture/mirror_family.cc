@@ -296,15 +296,19 @@ void MirrorStream::FollowRelative(Table& table, const FamilyChange& change) {
 // rewritten, follows then.
 void MirrorStream::FollowCatalog(Table& table) {
   const auto oid = table.dataset->source_oid;
-  const auto columns = source::LoadTableColumns(Source(), oid);
-  const bool rewritten = std::ranges::any_of(columns.columns, [&](const auto& column) {
+  const auto seen = source::SeeColumns(Source(), journal_->publication, oid);
+  if (!seen) {
+    throw base::Error(base::kSerializationFailure,
+                      fmt::format("the columns of {} were just changing at the source",
+                                  table.dataset->name.Display()));
+  }
+  const bool rewritten = std::ranges::any_of(seen->columns.columns, [&](const auto& column) {
     const auto& known = table.dataset->columns;
     const auto one = std::ranges::find(known, column.number, &DatasetColumn::source_number);
     return one != known.end() && one->source_type != column.type;
   });
   if (table.waiting && rewritten) return;
-  FollowLook(oid, table, columns,
-             source::LoadPublishedColumns(Source(), journal_->publication, oid));
+  FollowLook(oid, table, *seen);
 }
 
 // Tables have been attached, or read whole, in the store's transaction: at the same tx they have

@@ -149,9 +149,7 @@ void MirrorStream::FollowColumns(Table& table, const pgoutput::Relation& announc
 void MirrorStream::Look(pgoutput::RelationOid oid, Table& table, const std::string& state) {
   Table::Look look;
   look.state = state;
-  look.from = source::CurrentEnd(Source());
-  look.columns = source::LoadTableColumns(Source(), oid);
-  look.published = source::LoadPublishedColumns(Source(), journal_->publication, oid);
+  look.seen = source::SeeColumns(Source(), journal_->publication, oid);
   look.to = source::CurrentEnd(Source());
   table.look = std::move(look);
 }
@@ -160,18 +158,18 @@ bool MirrorStream::AnyLook() const {
   return std::ranges::any_of(tables_, [](const auto& each) { return each.second->look.has_value(); });
 }
 
-// Everything that was received is applied. What the stream has announced since the look was begun
-// may be older or newer than what was seen: then another look is needed.
+// Everything that was received is applied. What the stream has announced and was not seen is newer:
+// then another look is needed.
 void MirrorStream::FollowLooks() {
   for (auto& [oid, table] : tables_) {
     if (!table->look || ReceivedEnd() < table->look->to) continue;
     const auto look = *std::exchange(table->look, std::nullopt);
     if (table->waiting || !table->dataset) continue;
-    if (table->announced_at >= look.from) {
+    if (!look.seen || (table->announced_by && !look.seen->Includes(*table->announced_by))) {
       Look(oid, *table, look.state);
       continue;
     }
-    const bool followed = FollowLook(oid, *table, look.columns, look.published);
+    const bool followed = FollowLook(oid, *table, *look.seen);
     table->dataset->source_state = look.state;
     temporal::StoreSource(*store_, *table->dataset);
     if (!followed) continue;
@@ -184,14 +182,13 @@ void MirrorStream::FollowLooks() {
 
 // Whether anything was to be followed.
 bool MirrorStream::FollowLook(pgoutput::RelationOid oid, Table& table,
-                              const source::TableColumns& catalog,
-                              const std::set<std::string>& published) {
+                              const source::SeenColumns& seen) {
   const Dataset& dataset = *table.dataset;
   std::vector<pgoutput::RelationColumn> columns;
   std::vector<int> numbers;
   bool differs = false;
-  for (const auto& column : catalog.columns) {
-    if (column.name.empty() || !published.contains(column.name)) continue;
+  for (const auto& column : seen.columns.columns) {
+    if (column.name.empty() || !seen.published.contains(column.name)) continue;
     const auto before =
         std::ranges::find(dataset.columns, column.number, &temporal::DatasetColumn::source_number);
     const bool known = before != dataset.columns.end();
@@ -221,7 +218,7 @@ bool MirrorStream::FollowLook(pgoutput::RelationOid oid, Table& table,
                  .name = dataset.name.name,
                  .identity = pgoutput::ReplicaIdentity::kDefault,
                  .columns = columns},
-                numbers, catalog);
+                numbers, seen.columns);
   return true;
 }
 

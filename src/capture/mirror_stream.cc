@@ -325,6 +325,10 @@ void MirrorStream::OnRelation(const pgoutput::Relation& relation) {
   }
   Table& table = *found->second;
   const temporal::Dataset& dataset = *table.dataset;
+  if (skipping_) {  // what the store has is this shape, or a newer one
+    table.announced = true;
+    return NoteIdentity(table, relation);
+  }
   const base::QualifiedName name{std::string(relation.schema), std::string(relation.name)};
   if (!options_.only && name != dataset.name) {
     FollowNames(source::LoadTableStates(Source(), journal_->publication));
@@ -341,10 +345,15 @@ void MirrorStream::OnRelation(const pgoutput::Relation& relation) {
     }
   }
   table.announced = true;
-  table.announced_at = begin_.commit_lsn;
+  table.announced_by = begin_.xid;
   at_work_ = &table;
   if (!fits) FollowShape(table, relation);
-  if (!table.waiting && dataset.keying == temporal::Keying::kMultiset) {
+  NoteIdentity(table, relation);
+}
+
+// Rows of a multiset can be told apart only under REPLICA IDENTITY FULL.
+void MirrorStream::NoteIdentity(Table& table, const pgoutput::Relation& relation) {
+  if (!table.waiting && table.dataset->keying == temporal::Keying::kMultiset) {
     table.announced = relation.identity == pgoutput::ReplicaIdentity::kFull;
   }
 }

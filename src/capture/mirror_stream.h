@@ -96,6 +96,7 @@ class MirrorStream {
   void Take(const source::ChangeStream::Chunk& chunk);
   void OnMessage(std::string_view payload);
   void OnRelation(const wire::pgoutput::Relation& relation);
+  static void NoteIdentity(Table& table, const wire::pgoutput::Relation& relation);
   void OnBegin(const wire::pgoutput::Begin& begin);
   void OnCommit(const wire::pgoutput::Commit& commit);
   void OnStreamCommit(const wire::pgoutput::StreamCommit& commit);
@@ -127,7 +128,7 @@ class MirrorStream {
   bool AnyLook() const;
   void FollowLooks();
   bool FollowLook(wire::pgoutput::RelationOid oid, Table& table,
-                  const source::TableColumns& catalog, const std::set<std::string>& published);
+                  const source::SeenColumns& seen);
   static std::vector<std::string> KeyNow(const temporal::Dataset& dataset,
                                          const temporal::NumberedShape& now,
                                          const std::vector<std::string>& announced,

@@ -204,6 +204,7 @@ void MirrorStream::StartSync(pgoutput::RelationOid oid, Table& table, const std:
     spdlog::info("{} is being read whole again: {}", table.dataset->name.Display(), reason);
   }
   if (!table.waiting) table.waiting = std::make_unique<Spool>();
+  table.look.reset();  // the reading sees newer columns
   if (!MayRead()) {
     table.again = Deadline::After({});  // as soon as another has been read
     return;

@@ -45,12 +45,11 @@ struct MirrorStream::Table {
   /// Its columns by the catalog, which changed without a row that would have announced it.
   struct Look {
     std::string state;   // what is known once it has been followed
-    base::Lsn from, to;  // the source's log before and after it
-    source::TableColumns columns;
-    std::set<std::string> published;
+    std::optional<source::SeenColumns> seen;  // nullopt: they were just changing
+    base::Lsn to;                             // the source's log after it
   };
   std::optional<Look> look;
-  base::Lsn announced_at;  // of the newest transaction that brought a Relation message
+  std::optional<uint32_t> announced_by;  // the newest transaction that brought a Relation message
 
   std::set<uint32_t> truncated_by;  // whose TRUNCATE of it has been seen
 

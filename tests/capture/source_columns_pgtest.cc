@@ -261,5 +261,73 @@ TEST_F(SourceChanges, KeyOfAnotherTypeBeginsAnewWhereItsValuesCannotBeKept) {
   EXPECT_EQ(store_->Value("SELECT count(*) FROM public_history.t WHERE _id LIKE 'k%'"), "100");
 }
 
+// On a source of its own, whose commits may have to wait for a standby that never comes.
+class CommitsThatWait : public MirrorFixture {
+ protected:
+  void SetUp() override {
+    MirrorFixture::SetUp();
+    options_.source_dsn = server_.CreateDatabase("shop");
+    source_.emplace(server_.Connect("shop"));
+    source_->Execute("CREATE TABLE t (id int PRIMARY KEY, x int, y text); "
+                     "INSERT INTO t SELECT i, i, 'y' || i FROM generate_series(1, 10) i");
+    Start();
+    CatchUp();
+  }
+  void WaitFor(const std::string& standbys) {
+    auto admin = server_.Connect();
+    admin.Execute("ALTER SYSTEM SET synchronous_standby_names = '" + standbys + "'");
+    admin.Execute("SELECT pg_reload_conf()");
+    const auto deadline = base::Deadline::After(20s);
+    while (server_.Connect().Value("SHOW synchronous_standby_names") != standbys) {
+      ASSERT_FALSE(deadline.passed());
+      std::this_thread::sleep_for(20ms);
+    }
+  }
+  std::string Swapped() {
+    try {
+      return Rows(*store_, "SELECT x, z FROM t WHERE id = 3");
+    } catch (const base::Error& error) {
+      return error.message();
+    }
+  }
+
+  Cluster server_{{}, false, SourceBinaries()};
+};
+
+// It is in the log and sent, but the catalog, which has another change to be looked at, does not
+// show it to others yet.
+TEST_F(CommitsThatWait, ColumnsStayAsTheyWereAnnounced) {
+  source_->Execute("SET synchronous_commit = local");
+  WaitFor("nobody");
+  std::jthread waits([dsn = options_.source_dsn] {
+    auto source = pg::Connection::Open({.dsn = dsn}, base::Deadline::After(20s));
+    source.Execute("SET synchronous_commit = on");
+    source.Execute("ALTER TABLE t ADD z int DEFAULT 7");
+    source.Execute("BEGIN; ALTER TABLE t RENAME x TO tmp; ALTER TABLE t RENAME z TO x; "
+                   "ALTER TABLE t RENAME tmp TO z; UPDATE t SET z = 1000 WHERE id = 3; COMMIT");
+  });
+  // The first of the two waits no longer, and the catalog shows it.
+  const std::string waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+  auto admin = server_.Connect();
+  auto deadline = base::Deadline::After(20s);
+  while (admin.Execute(waiting).rows() == 0) ASSERT_FALSE(deadline.passed());
+  admin.Execute("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
+  deadline = base::Deadline::After(30s);
+  while (Swapped() != "7|1000\n" && !deadline.passed()) std::this_thread::sleep_for(20ms);
+  EXPECT_EQ(Swapped(), "7|1000\n");
+  deadline = base::Deadline::After(4s);  // the catalog is looked at once a second
+  while (Swapped() == "7|1000\n" && !deadline.passed()) std::this_thread::sleep_for(5ms);
+  EXPECT_EQ(Swapped(), "7|1000\n");
+  EXPECT_EQ(Rows(*source_, "SELECT attname FROM pg_attribute WHERE attrelid = 't'::regclass AND "
+                           "attnum = 2"),
+            "x\n")
+      << "the commit did not wait";
+  WaitFor("");
+  waits.join();
+  CatchUp();
+  ExpectSame("SELECT id, x, z, y FROM t ORDER BY id");
+  EXPECT_EQ(store_->Value("SELECT count(*) FROM tidemark.resync"), "0");
+}
+
 }  // namespace
 }  // namespace tidemark::tests

@@ -33,6 +33,10 @@ constexpr std::chrono::milliseconds kQuietInterval{200};
 constexpr std::chrono::milliseconds kSilenceMax{60'000};
 constexpr std::chrono::milliseconds kSendMax{30'000};
 constexpr size_t kChunkBytes = 256 * 1024;
+// A server sends each message by itself. To wake for each costs both sides more than the message:
+// while at least so many come in a millisecond, they are left to gather for one.
+constexpr std::chrono::milliseconds kGather{1};
+constexpr int64_t kGatherFrom = 10;
 
 base::Timestamp Now() { return base::Timestamp::FromSystem(std::chrono::system_clock::now()); }
 
@@ -59,6 +63,9 @@ struct ChangeStream::State {
   bool reply_requested = false;
   Deadline::Clock::time_point last_status{}, last_keepalive{};
   Deadline::Clock::time_point last_heard = Deadline::Clock::now();
+  Deadline::Clock::time_point counted_from{};
+  int64_t counted = 0;  // messages since
+  bool dense = false;   // in the stretch before
   std::jthread reader;
 
   static pg::Connection Connect(const Options& options, std::stop_token stop) {
@@ -120,6 +127,7 @@ struct ChangeStream::State {
 
   void Take(std::string_view copy_data) {
     last_heard = Deadline::Clock::now();
+    Count();
     const auto message = wire::ReadReplicationMessage(copy_data);
     if (const auto* log = std::get_if<wire::XLogData>(&message)) {
       received = std::max(received, log->start);
@@ -143,6 +151,15 @@ struct ChangeStream::State {
   bool QueueFull() const {
     const std::lock_guard lock(mutex);
     return queued_bytes >= options.queue_bytes_max;
+  }
+
+  void Count() {
+    ++counted;
+    const auto stretch = last_heard - counted_from;
+    if (stretch < kGather) return;
+    dense = counted * kGather >= kGatherFrom * stretch;
+    counted_from = last_heard;
+    counted = 0;
   }
 
   void Read(const std::stop_token& stop) {
@@ -172,6 +189,7 @@ struct ChangeStream::State {
       }
       const bool confirm_soon = confirmed.value() != durable.load();
       stream.Wait(Deadline::After(confirm_soon ? kConfirmInterval : kQuietInterval), stop);
+      if (dense) stream.WaitForBell(Deadline::After(kGather), stop);
     }
   }
 

@@ -210,6 +210,9 @@ TableColumns LoadTableColumns(pg::Connection& source, pg::Oid table) {
   return columns;
 }
 
+namespace {
+
+// Names of the columns that `publication` sends of it; empty when it is not in it.
 std::set<std::string> LoadPublishedColumns(pg::Connection& source, const std::string& publication,
                                            pg::Oid table) {
   const bool has_lists = source.server_version() >= kFirstVersionWithLists;
@@ -227,6 +230,43 @@ WHERE p.pubname = $1 AND c.oid = $2::oid AND {}
   std::set<std::string> names;
   for (int i = 0; i < rows.rows(); ++i) names.insert(rows.str(i, 0));
   return names;
+}
+
+// Columns: snapshot, which transactions last changed which columns.
+constexpr const char* kMoment = R"sql(
+SELECT pg_catalog.pg_current_snapshot(), (
+         SELECT pg_catalog.string_agg(a.attnum || ':' || a.xmin, ',' ORDER BY a.attnum)
+         FROM pg_catalog.pg_attribute a WHERE a.attrelid = $1::oid AND a.attnum > 0)
+)sql";
+
+}  // namespace
+
+bool SeenColumns::Includes(uint32_t xid) const {
+  constexpr uint64_t kEpoch = uint64_t{1} << 32;
+  const auto first = snapshot.find(':'), second = snapshot.find(':', first + 1);
+  const uint64_t oldest = std::stoull(snapshot);
+  const uint64_t next = std::stoull(snapshot.substr(first + 1));
+  uint64_t full = (next & ~(kEpoch - 1)) | xid;  // as near to the snapshot as can be
+  if (full > next + kEpoch / 2 && full >= kEpoch) full -= kEpoch;
+  if (full + kEpoch / 2 < next) full += kEpoch;
+  if (full < oldest || full >= next) return full < oldest;
+  for (size_t at = second; at != std::string::npos && at + 1 < snapshot.size();
+       at = snapshot.find(',', at + 1)) {
+    if (std::stoull(snapshot.substr(at + 1)) == full) return false;
+  }
+  return true;
+}
+
+std::optional<SeenColumns> SeeColumns(pg::Connection& source, const std::string& publication,
+                                      pg::Oid table) {
+  const std::string oid = std::to_string(table);
+  const auto before = source.Execute(kMoment, {oid});
+  SeenColumns seen{.snapshot = before.str(0, 0),
+                   .columns = LoadTableColumns(source, table),
+                   .published = LoadPublishedColumns(source, publication, table)};
+  const auto after = source.Execute(kMoment, {oid});
+  if (before.optional(0, 1) != after.optional(0, 1)) return std::nullopt;
+  return seen;
 }
 
 }  // namespace tidemark::source

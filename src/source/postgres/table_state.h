@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -68,8 +69,20 @@ struct TableColumns {
 /// Empty when the table is gone.
 TableColumns LoadTableColumns(pg::Connection& source, pg::Oid table);
 
-/// Names of the columns that `publication` sends of it; empty when it is not in it.
-std::set<std::string> LoadPublishedColumns(pg::Connection& source, const std::string& publication,
-                                           pg::Oid table);
+/// A table's columns, all of one moment.
+struct SeenColumns {
+  std::string snapshot;  // pg_current_snapshot()
+  TableColumns columns;
+  std::set<std::string> published;  // names of those that are sent; empty: it is not published
+
+  /// Whether what transaction `xid` did to the table is in it. A transaction is sent once its commit
+  /// is in the log, and seen by others only later: with synchronous standbys much later.
+  bool Includes(uint32_t xid) const;
+};
+
+/// nullopt: they changed meanwhile. Names are the catalog's newest where a publication is asked for
+/// them, and the statement's snapshot's elsewhere: one that changes would be in neither.
+std::optional<SeenColumns> SeeColumns(pg::Connection& source, const std::string& publication,
+                                      pg::Oid table);
 
 }  // namespace tidemark::source
