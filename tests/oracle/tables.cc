@@ -86,7 +86,8 @@ std::string CreateLateTableSql(int session) {
 
 namespace {
 
-// A default that calls a volatile function makes ALTER TABLE rewrite all rows.
+// A default that calls a volatile function makes ALTER TABLE rewrite all rows; one in SQL it would
+// look into.
 constexpr const char* kChangingSql = R"sql(
 CREATE TABLE rewritten (id integer PRIMARY KEY, n integer, note text);
 CREATE TABLE rewritten_bag (n integer, note text);
@@ -95,7 +96,7 @@ CREATE TABLE reshaped (id integer PRIMARY KEY, a integer, b integer, note text);
 INSERT INTO rewritten SELECT i, i, 'first' FROM generate_series(1, 20) i;
 INSERT INTO rewritten_bag SELECT i % 5, 'first' FROM generate_series(1, 20) i;
 INSERT INTO reshaped SELECT i, i, -i, 'first' FROM generate_series(1, 20) i;
-CREATE FUNCTION seven() RETURNS integer LANGUAGE sql VOLATILE AS 'SELECT 7';
+CREATE FUNCTION seven() RETURNS integer LANGUAGE plpgsql VOLATILE AS 'BEGIN RETURN 7; END';
 )sql";
 
 }  // namespace
