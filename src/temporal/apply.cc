@@ -153,16 +153,17 @@ Applier::Staged Applier::Stage(Transition& transition, const ApplyStatements& sq
   return staged;
 }
 
-// Values that neither the source sent nor a simple update can keep in place: versions between two
-// of one batch, and rows that changed their key.
+// Whether there are values that neither the source sent nor a simple update can keep in place:
+// versions between two of one batch, and rows that changed their key.
+bool Applier::NeedsKept(Transition& transition) {
+  const auto& entries = transition.entries();
+  return std::ranges::any_of(transition.closed(), [](const auto& c) { return c.image.has_kept; }) ||
+         std::ranges::any_of(entries, [&](const auto& e) {
+           return e.live && e.image.has_kept && &e - entries.data() != e.kept_from;
+         });
+}
+
 void Applier::FetchKept(Transition& transition, const ApplyStatements& sql) {
-  const bool needed =
-      std::any_of(transition.closed().begin(), transition.closed().end(),
-                  [](const auto& c) { return c.image.has_kept; }) ||
-      std::any_of(transition.entries().begin(), transition.entries().end(), [&](const auto& e) {
-        return e.live && e.image.has_kept && &e - transition.entries().data() != e.kept_from;
-      });
-  if (!needed) return;
   std::map<uint32_t, Image> bases;
   wire::CopyBinaryReader reader;
   pg::CopyOut copy(*store_, sql.fetch_kept);
@@ -246,7 +247,13 @@ void Applier::CopyVersions(Transition& transition, const ApplyStatements& sql) {
   store_->ExecutePrepared(sql.versions_to_current, {});
 }
 
-void Applier::ThrowMissing(const Dataset& dataset, const ApplyStatements& sql) {
+void Applier::RequireFound(const Dataset& dataset, const ApplyStatements& sql,
+                           const Staged& staged, int64_t found) {
+  if (found == staged.rows) return;
+  if (found > staged.rows) {
+    throw Error(base::kDataCorrupted,
+                fmt::format("{} has more than one row under one key", dataset.name.Display()));
+  }
   const auto missing = store_->Execute(sql.find_missing);
   const auto key = missing.rows() == 1 ? missing.str(0, 0) : "unknown";
   throw Error(base::kDataCorrupted,
@@ -269,17 +276,18 @@ void Applier::Apply(Transition& transition) {
     if (any_base) {
       const Staged staged = Stage(transition, sql);
       base::KillPoint("apply.staged");
-      const int64_t found = store_->ExecutePrepared(sql.find, {}).affected();
-      if (found < staged.rows) ThrowMissing(d, sql);
-      if (found > staged.rows) {
-        throw Error(base::kDataCorrupted,
-                    fmt::format("{} has more than one row under one key", d.name.Display()));
-      }
-      FetchKept(transition, sql);
-      to_history += store_->ExecutePrepared(sql.to_history, {}).affected();
-      if (staged.removes) store_->ExecutePrepared(sql.remove, {});
-      if (staged.replaces) {
-        store_->ExecutePrepared(staged.keeps ? sql.replace_keeping : sql.replace, {});
+      if (d.keying == Keying::kKey && !staged.removes && !NeedsKept(transition)) {
+        to_history += store_->ExecutePrepared(sql.staged_to_history, {}).affected();
+        const auto& replace = staged.keeps ? sql.replace_staged_keeping : sql.replace_staged;
+        RequireFound(d, sql, staged, store_->ExecutePrepared(replace, {}).affected());
+      } else {
+        RequireFound(d, sql, staged, store_->ExecutePrepared(sql.find, {}).affected());
+        if (NeedsKept(transition)) FetchKept(transition, sql);
+        to_history += store_->ExecutePrepared(sql.to_history, {}).affected();
+        if (staged.removes) store_->ExecutePrepared(sql.remove, {});
+        if (staged.replaces) {
+          store_->ExecutePrepared(staged.keeps ? sql.replace_keeping : sql.replace, {});
+        }
       }
     }
     CopyVersions(transition, sql);

@@ -1,6 +1,8 @@
 // Writing a transition into the plane: closed versions to history, the newest to the current
 // table. The recipe of design.md, section 3.3: stage the rows that end, look each up once by key,
-// keep its ctid, and let history, deletes and updates go by ctid. One thread, inside the
+// keep its ctid, and let history, deletes and updates go by ctid. Where all of them are replaced
+// under their keys, which is what most batches do, history and updates go by key themselves: a
+// second look-up costs less than to keep what the first has found. One thread, inside the
 // transaction that its caller publishes.
 #pragma once
 
@@ -56,9 +58,12 @@ class Applier {
     bool removes = false, replaces = false, keeps = false;
   };
   Staged Stage(Transition& transition, const ApplyStatements& sql);
+  static bool NeedsKept(Transition& transition);
   void FetchKept(Transition& transition, const ApplyStatements& sql);
   void CopyVersions(Transition& transition, const ApplyStatements& sql);
-  [[noreturn]] void ThrowMissing(const Dataset& dataset, const ApplyStatements& sql);
+  /// Throws XX001 unless every staged row was found once.
+  void RequireFound(const Dataset& dataset, const ApplyStatements& sql, const Staged& staged,
+                    int64_t found);
 
   pg::Connection* store_;
   HistoryPartitions partitions_;

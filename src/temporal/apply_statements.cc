@@ -65,15 +65,22 @@ CREATE TEMPORARY TABLE IF NOT EXISTS versions_{id} (
       "COPY {} ({}_ord, _op, _close, _new, _kept, _wanted, _hash) FROM STDIN (FORMAT binary)",
       stage, separated(places));
 
-  std::string match;
+  // That a current row and a staged one, `by` that name, are of one key.
+  const auto matching = [&](std::string_view by) {
+    std::string match;
+    for (const size_t i : d.KeyPositions()) {
+      const auto& column = d.columns[i];
+      match += fmt::format("{}c.{} = {}.{}{}", match.empty() ? "" : " AND ",
+                           QuoteIdentifier(column.name), by, place(i),
+                           column.binary ? "" : "::" + column.type_sql);
+    }
+    return match.empty() ? "false" : match;
+  };
   std::string shown = d.key_columns.empty() ? "'the whole row'" : "";
   for (const size_t i : d.KeyPositions()) {
-    const auto& column = d.columns[i];
-    match += fmt::format("{}c.{} = s.{}{}", match.empty() ? "" : " AND ",
-                         QuoteIdentifier(column.name), place(i),
-                         column.binary ? "" : "::" + column.type_sql);
     shown += fmt::format("{}{} || coalesce(s.{}::text, 'null')", shown.empty() ? "" : " || ', ' || ",
-                         base::QuoteLiteral(base::DisplayIdentifier(column.name) + "="), place(i));
+                         base::QuoteLiteral(base::DisplayIdentifier(d.columns[i].name) + "="),
+                         place(i));
   }
   if (multiset) {
     s->find = fmt::format(
@@ -90,12 +97,11 @@ JOIN LATERAL (SELECT k.ctid AS _ctid FROM {current} k WHERE k._hash = n._hash
   } else {
     s->find = fmt::format(
         "INSERT INTO {} SELECT s.*, c.ctid FROM {} s JOIN {} c ON {} ORDER BY c.ctid", found,
-        stage, current, match.empty() ? "false" : match);
+        stage, current, matching("s"));
   }
   s->find_missing = fmt::format(
-      "SELECT {} FROM {} s WHERE NOT EXISTS (SELECT FROM {} l WHERE l._ord = s._ord) "
-      "ORDER BY s._ord LIMIT 1",
-      shown, stage, found);
+      "SELECT {} FROM {} s WHERE NOT EXISTS (SELECT FROM {}) ORDER BY s._ord LIMIT 1", shown, stage,
+      multiset ? found + " l WHERE l._ord = s._ord" : current + " c WHERE " + matching("s"));
   std::string fetched;
   for (const auto& column : d.columns) {
     fetched += fmt::format(", c.{}{}", QuoteIdentifier(column.name), column.binary ? "" : "::text");
@@ -114,6 +120,15 @@ JOIN LATERAL (SELECT k.ctid AS _ctid FROM {current} k WHERE k._hash = n._hash
       "UPDATE {} c SET {}_from = l._new FROM {} l WHERE c.ctid = l._ctid AND l._op = 'u'";
   s->replace = fmt::format(kReplace, current, separated(sets), found);
   s->replace_keeping = fmt::format(kReplace, current, separated(sets_keeping), found);
+  s->staged_to_history = fmt::format(
+      "INSERT INTO {} ({}_from, _to) SELECT {}c._from, s._close FROM {} s JOIN {} c ON {} "
+      "WHERE c._from < s._close",
+      history, separated(stored), separated(stored_current), stage, current,
+      matching("s"));
+  constexpr const char* kReplaceStaged = "UPDATE {} c SET {}_from = l._new FROM {} l WHERE {}";
+  s->replace_staged = fmt::format(kReplaceStaged, current, separated(sets), stage, matching("l"));
+  s->replace_staged_keeping =
+      fmt::format(kReplaceStaged, current, separated(sets_keeping), stage, matching("l"));
   s->copy_history = fmt::format("COPY {} ({}_from, _to) FROM STDIN (FORMAT binary)", history,
                                 separated(names));
   s->copy_current = fmt::format("COPY {} ({}_from{}) FROM STDIN (FORMAT binary)", current,

@@ -25,6 +25,8 @@ struct ApplyStatements {
   std::string to_history;
   std::string remove;
   std::string replace, replace_keeping;  // without and with values that stay
+  // Of a keyed dataset, where all that is staged is replaced: by key, without `found`.
+  std::string staged_to_history, replace_staged, replace_staged_keeping;
   std::string copy_history, copy_current;
   std::string copy_versions, versions_to_history, versions_to_current;  // not all binary
   std::string truncate_to_history, truncate;
