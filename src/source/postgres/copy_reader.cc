@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "base/identifier.h"
 #include "columnar/type_oid.h"
 
@@ -38,6 +39,30 @@ std::unique_ptr<pg::Transaction> BeginRead(pg::Connection& connection,
     connection.Execute("SET TRANSACTION SNAPSHOT " + base::QuoteLiteral(snapshot));
   }
   return transaction;
+}
+
+void HoldColumns(pg::Connection& connection, const pg::Relation& relation) {
+  if (std::string_view("rpv").find(relation.kind) != std::string_view::npos) {
+    connection.Execute("SAVEPOINT tidemark_hold");
+    try {
+      connection.Execute("LOCK TABLE " + relation.name.Quoted() + " IN ACCESS SHARE MODE");
+    } catch (const base::Error& error) {
+      if (error.state() != base::kInsufficientPrivilege) throw;
+      connection.Execute("ROLLBACK TO SAVEPOINT tidemark_hold");
+    }
+    connection.Execute("RELEASE SAVEPOINT tidemark_hold");
+  }
+  const auto now = pg::LoadRelations(connection, std::span(&relation.oid, 1));
+  const bool same = !now.empty() && now.front().name == relation.name &&
+                    std::ranges::equal(now.front().columns, relation.columns,
+                                       [](const pg::Column& a, const pg::Column& b) {
+                                         return a.number == b.number && a.name == b.name &&
+                                                a.type == b.type && a.modifier == b.modifier;
+                                       });
+  if (same) return;
+  throw base::Error(base::kSerializationFailure,
+                    fmt::format("{} was just changing at its source", relation.name.Display()))
+      .Hint("Capture it again.");
 }
 
 CopyReader::CopyReader(std::shared_ptr<pg::Connection> connection,

@@ -48,4 +48,10 @@ class CopyReader final : public Reader {
 std::unique_ptr<pg::Transaction> BeginRead(pg::Connection& connection,
                                            const std::string& snapshot);
 
+/// In that transaction before its first query: from here on the relation's columns are those of
+/// `relation`, in the catalog as its snapshot has it and for COPY, which looks them up anew. Throws
+/// 40001 when they have changed since it was loaded. What cannot be locked (a foreign table, a
+/// materialized view, one whose columns are granted one by one) is compared only.
+void HoldColumns(pg::Connection& connection, const pg::Relation& relation);
+
 }  // namespace tidemark::source

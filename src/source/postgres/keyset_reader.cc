@@ -211,6 +211,7 @@ std::unique_ptr<Reader> ReadKeyset(const std::shared_ptr<pg::Connection>& shared
 
   // The snapshot must be younger than the end of what was waited for.
   auto transaction = BeginRead(connection, "");
+  HoldColumns(connection, relation);
   for (Fact& fact : LoadFacts(connection, relation)) position.facts.push_back(std::move(fact));
   RefuseNulls(connection, relation, columns);
   return std::make_unique<CopyReader>(shared, std::move(transaction),

@@ -63,8 +63,9 @@ class PostgresRelation final : public SourceRelation {
 
   std::unique_ptr<Reader> ReadAll(const ReadOptions& options, const Limit& limit) override {
     pg::Connection& connection = Connected(limit);
-    auto transaction = BeginRead(connection, options_.snapshot);
     const pg::Relation relation = ResolveRelation(connection, options_.relation);
+    auto transaction = BeginRead(connection, options_.snapshot);
+    HoldColumns(connection, relation);
     CopyShape shape = ShapeOf(connection, relation);
     Position position;
     position.facts = LoadFacts(connection, relation);
