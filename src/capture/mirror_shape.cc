@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "base/error.h"
@@ -20,6 +21,8 @@ using temporal::Dataset;
 namespace pgoutput = wire::pgoutput;
 
 namespace {
+
+constexpr std::chrono::seconds kSeenSoon{1};
 
 // What pg_catalog.format_type says of each column of the message.
 std::vector<std::string> TypeNames(pg::Connection& source, const pgoutput::Relation& relation) {
@@ -51,7 +54,22 @@ void MirrorStream::BeginAgainFor(Table& table, const std::string& reason) {
               fmt::format("{} is to be read whole again: {}", table.dataset->name.Display(), reason));
 }
 
+// A commit is sent before others see it, most often by no more than a moment. What the catalog says
+// until then would make the table be read whole.
+void MirrorStream::AwaitSeen() {
+  const auto deadline = base::Deadline::After(kSeenSoon);
+  const auto sees = [&] {
+    const source::SeenColumns now{
+        .snapshot = Source().Value("SELECT pg_catalog.pg_current_snapshot()"),
+        .columns = {},
+        .published = {}};
+    return now.Includes(begin_.xid);
+  };
+  while (!sees() && !deadline.passed()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+}
+
 void MirrorStream::FollowShape(Table& table, const pgoutput::Relation& relation) {
+  AwaitSeen();
   const Dataset& dataset = *table.dataset;
   const auto catalog = source::LoadTableColumns(Source(), relation.oid);
   for (const auto& state : source::LoadTableStates(Source(), journal_->publication)) {

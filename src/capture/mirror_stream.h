@@ -121,6 +121,7 @@ class MirrorStream {
   pg::Connection& Side();
   // mirror_shape.cc
   [[noreturn]] void BeginAgainFor(Table& table, const std::string& reason);
+  void AwaitSeen();
   void FollowShape(Table& table, const wire::pgoutput::Relation& relation);
   void FollowColumns(Table& table, const wire::pgoutput::Relation& announced,
                      const std::vector<int>& numbers, const source::TableColumns& catalog);

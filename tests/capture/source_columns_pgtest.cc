@@ -223,6 +223,19 @@ TEST_F(SourceChanges, KeyChanges) {
   EXPECT_EQ(AsOf(before_, "count(*)"), "100\n");
 }
 
+// The store's rows have NULL in the new key until they are read.
+TEST_F(SourceChanges, KeyOnAColumnThatCameMeanwhileIsReadWhole) {
+  Stop();
+  source_->Execute("ALTER TABLE t ADD k text; UPDATE t SET k = 'k' || id; ALTER TABLE t ALTER k "
+                   "SET NOT NULL; ALTER TABLE t DROP CONSTRAINT t_pkey; "
+                   "ALTER TABLE t ADD PRIMARY KEY (k); ALTER TABLE t ALTER x TYPE bigint USING x + 1");
+  Start();
+  ExpectSoon("SELECT * FROM t ORDER BY id");
+  source_->Execute("UPDATE t SET x = 7 WHERE k = 'k5'; DELETE FROM t WHERE k = 'k6'");
+  ExpectSoon("SELECT * FROM t ORDER BY id");
+  EXPECT_EQ(AsOf(before_, "count(*), count(k), sum(x)"), "100|0|5050\n");
+}
+
 TEST_F(SourceChanges, TableWithoutAKeyIsReadAgainAsAMultiset) {
   source_->Execute("CREATE TABLE d (a int, b text); ALTER TABLE d REPLICA IDENTITY FULL; "
                    "INSERT INTO d VALUES (1, 'one'), (1, 'one'), (2, 'two')");
