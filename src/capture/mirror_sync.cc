@@ -339,7 +339,8 @@ int64_t MirrorStream::Reshape(Dataset& dataset, temporal::NumberedShape shape) {
     store_->Execute("RELEASE SAVEPOINT tidemark_reshape");
     return 0;
   } catch (const Error& error) {
-    const bool by_values = error.state().error_class() == "23";  // not unique, or NULL, under a new key
+    // Not unique, or NULL, under a new key.
+    const bool by_values = error.state().error_class() == "23";
     if (!by_values && error.state() != base::kDatatypeMismatch) throw;
     store_->Execute("ROLLBACK TO SAVEPOINT tidemark_reshape");
   }

@@ -100,7 +100,8 @@ void Connection::Set(const std::string& name, const std::string& value, Deadline
       Execute(fmt::format("SET {} = {}", base::QuoteIdentifier(name), base::QuoteLiteral(value)));
       return;
     } catch (const Error& error) {
-      if (error.state() != base::kQueryCanceled || deadline.passed() || stop_.stop_requested()) throw;
+      if (error.state() != base::kQueryCanceled) throw;
+      if (deadline.passed() || stop_.stop_requested()) throw;
     }
   }
 }

@@ -123,8 +123,7 @@ JOIN LATERAL (SELECT k.ctid AS _ctid FROM {current} k WHERE k._hash = n._hash
   s->staged_to_history = fmt::format(
       "INSERT INTO {} ({}_from, _to) SELECT {}c._from, s._close FROM {} s JOIN {} c ON {} "
       "WHERE c._from < s._close",
-      history, separated(stored), separated(stored_current), stage, current,
-      matching("s"));
+      history, separated(stored), separated(stored_current), stage, current, matching("s"));
   constexpr const char* kReplaceStaged = "UPDATE {} c SET {}_from = l._new FROM {} l WHERE {}";
   s->replace_staged = fmt::format(kReplaceStaged, current, separated(sets), stage, matching("l"));
   s->replace_staged_keeping =

@@ -113,7 +113,8 @@ void CreateParent(pg::Connection& store, const Dataset& dataset, const pg::Relat
       TryDefine(store,
                 fmt::format("ALTER TABLE {} ADD CONSTRAINT {} {} ({})", parent,
                             QuoteIdentifier(index.name),
-                            index.primary ? "PRIMARY KEY" : "UNIQUE", QuoteIdentifiers(index.columns)),
+                            index.primary ? "PRIMARY KEY" : "UNIQUE",
+                            QuoteIdentifiers(index.columns)),
                 what);
     } else if (index.constraint.empty()) {
       TryDefine(store,

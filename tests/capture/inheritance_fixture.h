@@ -60,7 +60,7 @@ class Inheritance : public SourceChanges {
           << (answer.own ? "ONLY " : "") << answer.table << " at " << answer.lsn;
     }
   }
-  /// What the store says. A statement that meets a change of another table's columns is asked again.
+  /// What the store says. A statement that meets a change of columns is asked again.
   std::string Told(const std::string& sql) {
     for (int tried = 1;; ++tried) {
       try {

@@ -228,7 +228,8 @@ TEST_F(SourceChanges, KeyOnAColumnThatCameMeanwhileIsReadWhole) {
   Stop();
   source_->Execute("ALTER TABLE t ADD k text; UPDATE t SET k = 'k' || id; ALTER TABLE t ALTER k "
                    "SET NOT NULL; ALTER TABLE t DROP CONSTRAINT t_pkey; "
-                   "ALTER TABLE t ADD PRIMARY KEY (k); ALTER TABLE t ALTER x TYPE bigint USING x + 1");
+                   "ALTER TABLE t ADD PRIMARY KEY (k); "
+                   "ALTER TABLE t ALTER x TYPE bigint USING x + 1");
   Start();
   ExpectSoon("SELECT * FROM t ORDER BY id");
   source_->Execute("UPDATE t SET x = 7 WHERE k = 'k5'; DELETE FROM t WHERE k = 'k6'");

@@ -75,8 +75,8 @@ struct SeenColumns {
   TableColumns columns;
   std::set<std::string> published;  // names of those that are sent; empty: it is not published
 
-  /// Whether what transaction `xid` did to the table is in it. A transaction is sent once its commit
-  /// is in the log, and seen by others only later: with synchronous standbys much later.
+  /// Whether what transaction `xid` did to the table is in it. A transaction is sent once its
+  /// commit is in the log, and seen by others only later: with synchronous standbys much later.
   bool Includes(uint32_t xid) const;
 };
 
