@@ -57,7 +57,7 @@ ALTER TABLE public.ledger ENABLE ALWAYS TRIGGER history
 
 std::vector<std::string> StoreSettings(const CommandLine& line, bool statements) {
   std::vector<std::string> settings = {"wal_level = replica"};
-  if (statements) settings.push_back(StatementCosts::kSetting);
+  if (statements) settings.emplace_back(StatementCosts::kSetting);
   settings.insert(settings.end(), line.store_settings.begin(), line.store_settings.end());
   return settings;
 }

@@ -5,6 +5,19 @@
 # A room with no source file yet is skipped.
 include(GoogleTest)
 
+# Read by nearly every file, and half of what compiling one takes: they are compiled once for all
+# rooms, and once for all tests. A file still includes what it uses.
+set(TIDEMARK_COMMON_HEADERS <algorithm> <chrono> <functional> <map> <memory> <optional> <set> <string>
+    <string_view> <thread> <utility> <variant> <vector> <fmt/format.h>)
+
+function(tidemark_common_headers target)
+  if(target STREQUAL "tidemark_base")
+    target_precompile_headers(${target} PRIVATE ${TIDEMARK_COMMON_HEADERS})
+  else()
+    target_precompile_headers(${target} REUSE_FROM tidemark_base)
+  endif()
+endfunction()
+
 function(tidemark_room name)
   cmake_parse_arguments(ROOM "" "" "DEPENDS;PRIVATE_DEPENDS" ${ARGN})
   set(dir ${CMAKE_SOURCE_DIR}/src/${name})
@@ -31,6 +44,7 @@ function(tidemark_room name)
   add_library(tidemark_${name} STATIC ${sources})
   target_include_directories(tidemark_${name} PUBLIC ${CMAKE_SOURCE_DIR}/src)
   target_link_libraries(tidemark_${name} PUBLIC ${ROOM_DEPENDS} PRIVATE ${ROOM_PRIVATE_DEPENDS})
+  tidemark_common_headers(tidemark_${name})
 
   if(TIDEMARK_TESTS)
     tidemark_test(${name} ${name}_test "${tests}" 60)
@@ -52,9 +66,17 @@ function(tidemark_test room target sources timeout)
   if(NOT sources)
     return()
   endif()
+  if(NOT TARGET tidemark_test_headers)
+    file(WRITE ${CMAKE_BINARY_DIR}/generated/test_headers.cc "")
+    add_library(tidemark_test_headers OBJECT ${CMAKE_BINARY_DIR}/generated/test_headers.cc)
+    target_link_libraries(tidemark_test_headers PRIVATE tidemark_base GTest::gtest GTest::gmock)
+    target_precompile_headers(tidemark_test_headers PRIVATE ${TIDEMARK_COMMON_HEADERS}
+                              <gtest/gtest.h> <gmock/gmock.h>)
+  endif()
   add_executable(${target} ${sources})
   target_link_libraries(${target} PRIVATE tidemark_${room} ${ROOM_PRIVATE_DEPENDS} GTest::gtest
                         GTest::gmock GTest::gtest_main)
+  target_precompile_headers(${target} REUSE_FROM tidemark_test_headers)
   if(target MATCHES "_pgtest$")
     target_link_libraries(${target} PRIVATE tidemark_cluster)
   endif()
