@@ -131,19 +131,19 @@ bool MirrorStream::TryChangeLinks(const Links& wanted) {
     return unlinked != unlinked_.end() && !unlinked->second.again.passed();
   });
   const auto ended = Without(links_, wanted);
-  const bool off = !links_.empty() && temporal::AnyLinkOff(*store_, journal_->id);
+  const bool off = !links_.empty() && temporal::AnyLinkOff(Store(), journal_->id);
   if (begun.empty() && ended.empty() && !off) return false;
   OpenStoreTransaction();
   if (off) MendLinks();
-  store_->Execute("SAVEPOINT tidemark_links; SET LOCAL lock_timeout = '2s'");
+  Store().Execute("SAVEPOINT tidemark_links; SET LOCAL lock_timeout = '2s'");
   bool changed = false;
   const Links before = links_;
   try {
     changed = ChangeLinks(Without(ended, Without(ended, links_)), begun);
-    store_->Execute("SET LOCAL lock_timeout TO DEFAULT; RELEASE SAVEPOINT tidemark_links");
+    Store().Execute("SET LOCAL lock_timeout TO DEFAULT; RELEASE SAVEPOINT tidemark_links");
   } catch (const Error& error) {
-    if (!store_->IsOpen() || error.state() != base::kLockNotAvailable) throw;
-    store_->Execute("ROLLBACK TO SAVEPOINT tidemark_links; RELEASE SAVEPOINT tidemark_links");
+    if (!Store().IsOpen() || error.state() != base::kLockNotAvailable) throw;
+    Store().Execute("ROLLBACK TO SAVEPOINT tidemark_links; RELEASE SAVEPOINT tidemark_links");
     spdlog::info("who inherits from whom is not followed yet: {}", error.message());
     links_ = before;
     links_again_ = Deadline::After(kAgainSoon);
@@ -155,7 +155,7 @@ bool MirrorStream::TryChangeLinks(const Links& wanted) {
 
 // At tx_. True if anything was changed.
 bool MirrorStream::ChangeLinks(const Links& ended, const Links& begun) {
-  const auto misfits = temporal::ChangeLinks(*store_, journal_->id, ended, begun, tx_);
+  const auto misfits = temporal::ChangeLinks(Store(), journal_->id, ended, begun, tx_);
   Links made = begun;
   for (const auto& [link, reason] : misfits) {
     if (!unlinked_.contains(link)) {
@@ -186,14 +186,14 @@ bool MirrorStream::ChangeLinks(const Links& ended, const Links& begun) {
 // same one, if they have to: nobody may see a parent without the rows of its heirs.
 void MirrorStream::MendLinks(Table* changed, const Dataset* before) {
   for (auto& [link, unlinked] : unlinked_) unlinked.again = Deadline::After({});
-  if (links_.empty() || mending_ || temporal::PutOnLinks(*store_, journal_->id).empty()) return;
+  if (links_.empty() || mending_ || temporal::PutOnLinks(Store(), journal_->id).empty()) return;
   const auto wanted = LinksOf(FamiliesHere(source::LoadInheritance(Source())));
   if (const auto ended = Without(links_, wanted); !ended.empty()) ChangeLinks(ended, {});
   mending_ = true;  // what is thrown ends the stream
   MendBy(wanted, changed, before);
   mending_ = false;
   Links ended;
-  for (const auto& [link, reason] : temporal::PutOnLinks(*store_, journal_->id)) {
+  for (const auto& [link, reason] : temporal::PutOnLinks(Store(), journal_->id)) {
     ended.push_back(link);
     unlinked_.insert_or_assign(link, Unlinked{reason, Deadline::After(kAgainSoon)});
   }
@@ -208,7 +208,7 @@ void MirrorStream::MendBy(const Links& wanted, Table* changed, const Dataset* be
   std::set<Table*> followed = {changed};
   for (bool any = true; any;) {
     any = false;
-    for (const auto& [link, reason] : temporal::PutOnLinks(*store_, journal_->id)) {
+    for (const auto& [link, reason] : temporal::PutOnLinks(Store(), journal_->id)) {
       if (std::ranges::find(wanted, link) == wanted.end()) continue;
       for (Table* table : {TableOf(link.parent), TableOf(link.child)}) {
         if (!followed.insert(table).second) continue;

@@ -2,6 +2,7 @@
 // made by cli from the configuration.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -22,6 +23,9 @@ struct MirrorOptions {
   bool may_create_publication = true;
   int copy_workers = 0;     // 0: one per core, at most 8
   temporal::HistoryLimits history;
+  /// Of a backlog, at most about so many changes are applied and published together. A larger
+  /// transaction is applied in parts, and published as one.
+  size_t batch_changes = 50'000;
   /// What the source has lost for us (a slot that is gone) is made good by reading every table
   /// whole again; false: only once a person asks for it.
   bool resync_on_gap = true;

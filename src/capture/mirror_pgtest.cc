@@ -242,6 +242,7 @@ TEST_F(Mirror, ABacklogOfManyRowTransactionsIsPublishedBatchByBatch) {
   Start();
   CatchUp();
   Stop();
+  options_.batch_changes = 20'000;
   for (int i = 0; i < 60; ++i) source_->Execute("UPDATE t SET n = n + 1");
   Start();
   CatchUp();

@@ -1,5 +1,4 @@
 // The part of mirror_stream.h that applies what was received, publishes it and acknowledges it.
-#include <algorithm>
 #include <utility>
 
 #include "capture/mirrored_table.h"
@@ -25,8 +24,8 @@ Timestamp Now() { return Timestamp::FromSystem(std::chrono::system_clock::now())
 }  // namespace
 
 bool MirrorStream::BatchFull() const {
-  return changes_ >= limits_.batch_changes_max || bytes_ >= limits_.batch_bytes_max ||
-         commits_.size() >= limits_.batch_changes_max;
+  return changes_ >= options_.batch_changes || bytes_ >= limits_.batch_bytes_max ||
+         commits_.size() >= options_.batch_changes;
 }
 
 // A part of a drain: all but the newest commit, which says where the journal stands.
@@ -34,24 +33,29 @@ void MirrorStream::StoreDrained() {
   ApplyPending();
   const auto newest = commits_.back();
   commits_.pop_back();
-  temporal::StoreCommits(*store_, journal_->id, commits_);
+  temporal::StoreCommits(Store(), journal_->id, commits_);
   commits_.assign(1, newest);
 }
 
 void MirrorStream::OpenStoreTransaction() {
   if (open_ || draining_) return;
-  open_.emplace(*store_);
-  applier_.BeginTransaction();
+  open_.emplace(Store());
+  Writer().BeginTransaction();
 }
 
-void MirrorStream::ApplyTable(Table& table) {
+// What a basis says of the table's pending changes.
+void MirrorStream::CountPending(Table& table) {
   table.puts += table.transition->puts();
   table.deletions += table.transition->deletions();
   table.rows_added += table.transition->rows_added();
+}
+
+void MirrorStream::ApplyTable(Table& table) {
+  CountPending(table);
   if (table.transition->empty()) return;
   OpenStoreTransaction();
   at_work_ = &table;
-  applier_.Apply(*table.transition);
+  Writer().Apply(*table.transition);
   at_work_ = nullptr;
 }
 
@@ -75,39 +79,93 @@ std::vector<temporal::Member> MirrorStream::TakeMembers() {
   return members;
 }
 
+// Hands everything that was received over to the publishing thread. What this thread knows of the
+// store is from then on what will be there: if it fails, the stream ends.
 void MirrorStream::PublishPending() {
   at_work_ = nullptr;
-  ApplyPending();
-  OpenStoreTransaction();
+  FinishPublishing();
   const Lsn end = commits_.back().end_lsn;
-  temporal::NewBasis basis{.journal = journal_->id,
-                           .capture = std::exchange(capture_, std::nullopt),
-                           .commits = std::move(commits_),
-                           .members = TakeMembers(),
-                           .received = end,
-                           .received_time = last_source_time_,
-                           .extracted_from = extracted_from_,
-                           .extracted_to = Now()};
-  auto tx = std::move(*open_);
-  open_.reset();
-  temporal::Publish(std::move(tx), *lease_, basis);
+  leaving_.emplace();
+  // More than rows of whole transactions: parts, columns, tables that were read whole. Others may
+  // wait for the locks and the readings that it gives back.
+  const bool plain = !open_;
+  if (open_) {
+    leaving_->open.emplace(std::move(*open_));
+    open_.reset();
+  }
+  for (auto& [oid, table] : tables_) {
+    if (!table->dataset) continue;
+    if (!table->transition->empty()) {
+      CountPending(*table);
+      std::swap(table->transition, table->leaving);
+      leaving_->tables.push_back(table.get());
+    }
+    if (table->changed) leaving_->changed.push_back(table.get());
+  }
+  leaving_->tx_next = tx_;
+  leaving_->basis = {.journal = journal_->id,
+                     .capture = std::exchange(capture_, std::nullopt),
+                     .commits = std::move(commits_),
+                     .members = TakeMembers(),
+                     .received = end,
+                     .received_time = last_source_time_,
+                     .extracted_from = extracted_from_,
+                     .extracted_to = Now()};
   commits_.clear();
-  applied_ = 0;
+  changes_ = bytes_ = applied_ = 0;
   reshaped_ = false;
   stored_ = end;
   received_ = std::max(received_, end);
   received_time_ = last_source_time_;
-  stream_->Acknowledge(end);
+  publishing_.Start([this] { PublishBatch(); }, [this] { stream_->Wake(); });
+  if (!plain || end <= limits_.one_by_one_until) FinishPublishing();
+}
+
+// On the publishing thread.
+void MirrorStream::PublishBatch() {
+  auto open = std::exchange(leaving_->open, std::nullopt);
+  if (!open) {
+    open.emplace(*store_);
+    applier_.BeginTransaction();
+  }
+  for (Table* table : leaving_->tables) {
+    leaving_->at_work = table;
+    applier_.Apply(*table->leaving);
+  }
+  leaving_->at_work = nullptr;
+  temporal::Publish(std::move(*open), *lease_, leaving_->basis);
+  stream_->Acknowledge(leaving_->basis.received);
+  for (const Table* table : leaving_->changed) applier_.Tidy(*table->dataset, leaving_->tx_next);
+}
+
+// Until what was handed over is in the store. Throws why it is not.
+void MirrorStream::FinishPublishing() {
+  if (!leaving_) return;
+  try {
+    publishing_.Wait();
+  } catch (...) {
+    publish_failed_ = true;
+    at_work_ = leaving_->at_work;
+    leaving_.reset();
+    throw;
+  }
+  const Lsn end = leaving_->basis.received;
+  leaving_.reset();
   for (auto& [oid, table] : tables_) {
-    if (!table->dataset) continue;
-    if (table->published) table->published->Published();
-    table->published.reset();
-    const bool changed = std::ranges::any_of(basis.members, [&](const auto& member) {
-      return member.dataset == table->dataset->id;
-    });
-    if (changed) applier_.Tidy(*table->dataset, tx_);
+    if (table->dataset && table->published) table->published->Published();
+    if (table->dataset) table->published.reset();
   }
   if (end >= limits_.one_by_one_until) progress_->SetFailure(std::nullopt);
+}
+
+pg::Connection& MirrorStream::Store() {
+  FinishPublishing();
+  return *store_;
+}
+
+temporal::Applier& MirrorStream::Writer() {
+  FinishPublishing();
+  return applier_;
 }
 
 // Nothing is missing up to here, and nothing was committed that has not been received.
@@ -127,8 +185,9 @@ void MirrorStream::OnKeepalive(const source::ChangeStream::Chunk::Keepalive& kee
     return;
   }
   last_stored_receipt_ = now;
+  FinishPublishing();
   NoteReceipt(keepalive);
-  temporal::StoreReceived(*store_, *lease_, journal_->id, received_, received_time_);
+  temporal::StoreReceived(Store(), *lease_, journal_->id, received_, received_time_);
   stream_->Acknowledge(received_);
 }
 

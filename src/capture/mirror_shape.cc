@@ -147,12 +147,12 @@ void MirrorStream::FollowColumns(Table& table, const pgoutput::Relation& announc
   const Dataset before = dataset;
   Dataset changed = dataset;
   try {
-    temporal::FollowNumbers(*store_, changed, now, tx_);
+    temporal::FollowNumbers(Store(), changed, now, tx_);
   } catch (const Error& error) {
     if (error.IsTransient() || error.state().error_class() == "2B") throw;
     BeginAgainFor(table, error.message());
   }
-  applier_.Forget(changed);
+  Writer().Forget(changed);
   table.Keep(std::move(changed), std::move(types));
   table.not_null.reset();  // a new column may refuse them
   reshaped_ = true;
@@ -189,7 +189,7 @@ void MirrorStream::FollowLooks() {
     }
     const bool followed = FollowLook(oid, *table, *look.seen);
     table->dataset->source_state = look.state;
-    temporal::StoreSource(*store_, *table->dataset);
+    temporal::StoreSource(Store(), *table->dataset);
     if (!followed) continue;
     table->changed = true;
     AddOwnCommit();
@@ -277,15 +277,15 @@ void MirrorStream::FollowNames(const std::vector<source::TableState>& states) {
   }
   if (renamed.empty()) return;
   std::optional<pg::Transaction> own;
-  if (!open_ && !draining_ && !in_transaction_) own.emplace(*store_);
+  if (!open_ && !draining_ && !in_transaction_) own.emplace(Store());
   if (!own) OpenStoreTransaction();
   for (auto& [table, name] : renamed) {
-    temporal::Rename(*store_, *table->dataset,
+    temporal::Rename(Store(), *table->dataset,
                      {name.schema, fmt::format("_renamed_{}", table->dataset->id)});
   }
   for (auto& [table, name] : renamed) {
     spdlog::info("table {} is called {} now", table->dataset->source_oid, name.Display());
-    temporal::Rename(*store_, *table->dataset, name);
+    temporal::Rename(Store(), *table->dataset, name);
   }
   if (own) std::move(*own).Commit();
 }
@@ -308,14 +308,14 @@ std::vector<std::string> ColumnsBy(const Dataset& dataset, const source::TableSt
 
 // Before anything is applied: what may have NULLs by now must take them.
 void MirrorStream::AllowNulls(const SourceView& view) {
-  if (!open_ && !draining_) temporal::DropNullConstraints(*store_);
+  if (!open_ && !draining_) temporal::DropNullConstraints(Store());
   std::optional<pg::Transaction> own;
   for (const auto& state : view.tables) {
     const auto found = tables_.find(state.oid);
     if (found == tables_.end() || !found->second->dataset) continue;
-    if (!own && !open_ && !draining_) own.emplace(*store_);
+    if (!own && !open_ && !draining_) own.emplace(Store());
     const auto& dataset = *found->second->dataset;
-    temporal::AllowNulls(*store_, dataset, ColumnsBy(dataset, state, false));
+    temporal::AllowNulls(Store(), dataset, ColumnsBy(dataset, state, false));
   }
   if (own) std::move(*own).Commit();
 }
@@ -328,17 +328,17 @@ void MirrorStream::FollowNulls(Table& table, const source::TableState& state) {
   const auto& dataset = *table.dataset;
   try {
     {
-      pg::Transaction own(*store_);
-      temporal::AllowNulls(*store_, dataset, ColumnsBy(dataset, state, false));
+      pg::Transaction own(Store());
+      temporal::AllowNulls(Store(), dataset, ColumnsBy(dataset, state, false));
       std::move(own).Commit();
     }
-    if (temporal::RefuseNulls(*store_, dataset, ColumnsBy(dataset, state, true))) {
+    if (temporal::RefuseNulls(Store(), dataset, ColumnsBy(dataset, state, true))) {
       table.not_null = state.not_null;
     } else {
       table.nulls_again = base::Deadline::After(kHeirsAgain);
     }
   } catch (const Error& error) {
-    if (!store_->IsOpen() || error.IsConnectionLoss()) throw;
+    if (!Store().IsOpen() || error.IsConnectionLoss()) throw;
     spdlog::info("NOT NULL of {} is not followed: {}", dataset.name.Display(), error.message());
     table.nulls_again = base::Deadline::After(kNullsAgain);
     if (!error.IsTransient()) table.not_null = state.not_null;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/kill_point.h"
+#include "base/log.h"
 #include "capture/mirrored_table.h"
 
 namespace tidemark::capture {
@@ -60,22 +61,47 @@ const temporal::Dataset* MirrorStream::at_work() const {
 
 void MirrorStream::Run(source::ChangeStream& stream, std::stop_token stop) {
   stream_ = &stream;
-  Begin(LookAtSource(Source(), Side(), journal_->publication, journal_->id));
+  try {
+    Begin(LookAtSource(Source(), Side(), journal_->publication, journal_->id));
+    Follow(stream, std::move(stop));
+  } catch (const Error& error) {
+    // Commits that came before it are on their way to the store. That they fail is the first thing
+    // that went wrong.
+    try {
+      FinishPublishing();
+    } catch (const Error&) {
+      spdlog::warn("after what was to be published: {}", error.Full());
+      throw;
+    }
+    throw;
+  }
+}
+
+void MirrorStream::Follow(source::ChangeStream& stream, std::stop_token stop) {
   SourceWatch watch(options_, journal_->id);
   for (;;) {
     const auto chunk = stream.Next(Deadline::After(kIdleWait), stop);
     if (chunk) Take(*chunk);
     progress_->SetSource(stream.source_lsn());
+    const bool busy = publishing_.busy();  // meanwhile the next batch grows
+    if (!busy) FinishPublishing();
     if (in_transaction_ || streamed_.in_block()) continue;
-    if (!commits_.empty() && stream.Paused()) PublishPending();
+    if (!commits_.empty() && !busy && stream.Paused()) PublishPending();
     if (chunk && chunk->keepalive && commits_.empty()) OnKeepalive(*chunk->keepalive);
     if (!view_) view_ = watch.Take();
     if (view_ && commits_.empty() && ReceivedEnd() >= view_->seen_at) {
+      FinishPublishing();
       if (view_->began > newest_sync_) OnView(*view_);  // else it says what has been done already
       view_.reset();
     }
-    if (AnyWaiting()) FinishSyncs();
-    if (commits_.empty() && AnyLook()) FollowLooks();
+    if (AnyWaiting()) {
+      FinishPublishing();
+      FinishSyncs();
+    }
+    if (commits_.empty() && AnyLook()) {
+      FinishPublishing();
+      FollowLooks();
+    }
   }
 }
 
@@ -83,7 +109,7 @@ temporal::CapturedJournal MirrorStream::Drain(source::ChangeStream& stream, Lsn 
                                               std::stop_token stop) {
   stream_ = &stream;
   draining_ = true;
-  applier_.BeginTransaction();
+  Writer().BeginTransaction();
   const Timestamp began = Now();
   const auto view = LookAtSource(Source(), Side(), journal_->publication, journal_->id);
   Begin(view);
@@ -106,7 +132,7 @@ temporal::CapturedJournal MirrorStream::Drain(source::ChangeStream& stream, Lsn 
   }
   ApplyPending();
   TellOfTables();
-  applier_.RestorePlanner();
+  Writer().RestorePlanner();
   temporal::CapturedJournal drained{.journal = journal_->id,
                                     .lease = lease_,
                                     .capture = std::nullopt,
@@ -144,7 +170,7 @@ void MirrorStream::Settle(source::ChangeStream& stream) {
     if (!table->dataset) continue;
     if (table->published) table->published->Published();
     table->published.reset();
-    if (drained_.contains(table->dataset->id)) applier_.Tidy(*table->dataset, tx_);
+    if (drained_.contains(table->dataset->id)) Writer().Tidy(*table->dataset, tx_);
   }
 }
 
@@ -155,7 +181,7 @@ void MirrorStream::Take(const source::ChangeStream::Chunk& chunk) {
       OnMessage(*payload);
       at_work_ = nullptr;
     } catch (Error& error) {
-      if (in_transaction_) {
+      if (in_transaction_ && !publish_failed_) {
         error.AddContext(fmt::format("in the source's transaction {} that commits at {}",
                                      begin_.xid, begin_.commit_lsn.ToString()));
       }
@@ -257,7 +283,10 @@ void MirrorStream::AnnounceFromRolledBack(pgoutput::RelationOid relation) {
 }
 
 void MirrorStream::OnBegin(const pgoutput::Begin& begin) {
-  if (begin.commit_lsn == limits_.publish_before && !commits_.empty()) PublishPending();
+  if (begin.commit_lsn == limits_.publish_before) {
+    if (!commits_.empty()) PublishPending();
+    FinishPublishing();
+  }
   if (commits_.empty()) extracted_from_ = Now();
   begin_ = begin;
   in_transaction_ = true;
@@ -317,6 +346,7 @@ bool MirrorStream::Wait(pgoutput::RelationOid relation, std::string_view payload
 }
 
 void MirrorStream::OnRelation(const pgoutput::Relation& relation) {
+  FinishPublishing();
   rolled_back_relations_.erase(relation.oid);
   const auto found = tables_.find(relation.oid);
   if (found == tables_.end()) {  // published, but not mirrored yet
@@ -396,7 +426,7 @@ void MirrorStream::Truncate(pgoutput::RelationOid relation) {
   table->truncated_by.insert(begin_.xid);
   OpenStoreTransaction();
   at_work_ = table;
-  const int64_t rows = applier_.Truncate(*table->dataset, tx_);
+  const int64_t rows = Writer().Truncate(*table->dataset, tx_);
   table->deletions += rows;
   table->rows_added -= rows;
 }

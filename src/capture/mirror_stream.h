@@ -4,6 +4,7 @@
 // transaction as the rows, and only its commit lets the slot move.
 //
 //   chunk ──► Begin … changes … Commit ──► (batch full or stream paused) ──► apply ──► publish
+//   └───────────── this thread, into the next batch ─────────────┘   └─ publishing thread ─┘
 //     │                 │ very large transaction: applied in parts, published at its Commit
 //     └──► block of one that still runs: waits (streamed_transactions.h) ──► StreamCommit: as above
 //
@@ -28,6 +29,7 @@
 #include "capture/mirror_options.h"
 #include "capture/mirror_source.h"
 #include "capture/progress.h"
+#include "capture/publishing_thread.h"
 #include "capture/source_watch.h"
 #include "capture/streamed_transactions.h"
 #include "pg/connection.h"
@@ -45,8 +47,7 @@
 namespace tidemark::capture {
 
 struct StreamLimits {
-  size_t batch_changes_max = 20'000;
-  size_t batch_bytes_max = 32 << 20;
+  size_t batch_bytes_max = 16 << 20;  // two batches are held: one leaves while the next one grows
   /// Apply each change and publish each upstream commit by itself, so that one that cannot be
   /// applied is named and everything before it is readable. For commits that begin before it.
   base::Lsn one_by_one_until;
@@ -93,6 +94,7 @@ class MirrorStream {
     base::Deadline again;
   };
 
+  void Follow(source::ChangeStream& stream, std::stop_token stop);
   void Take(const source::ChangeStream::Chunk& chunk);
   void OnMessage(std::string_view payload);
   void OnRelation(const wire::pgoutput::Relation& relation);
@@ -114,6 +116,12 @@ class MirrorStream {
   void ApplyTable(Table& table);
   void StoreDrained();
   void PublishPending();
+  void PublishBatch();
+  void FinishPublishing();
+  void CountPending(Table& table);
+  /// The store and what writes to it, once the publishing thread has done with them.
+  pg::Connection& Store();
+  temporal::Applier& Writer();
   std::vector<temporal::Member> TakeMembers();
   base::Timestamp SourceTimeOf(base::Timestamp committed_at) const;
 
@@ -239,6 +247,20 @@ class MirrorStream {
   base::Timestamp received_time_;  // stored: source times up to it may have been asked for
   base::Timestamp last_source_time_;
   base::Deadline::Clock::time_point last_stored_receipt_{};
+
+  /// What was received, on its way to the store: the publishing thread's, while it is busy. Nothing
+  /// else uses the store's connection meanwhile.
+  struct Leaving {
+    std::optional<pg::Transaction> open;
+    std::vector<Table*> tables;  // whose `leaving` is to be applied
+    std::vector<Table*> changed;
+    Table* at_work = nullptr;
+    temporal::NewBasis basis;
+    int64_t tx_next;
+  };
+  std::optional<Leaving> leaving_;
+  bool publish_failed_ = false;
+  PublishingThread publishing_;  // last: it ends before what it uses
 };
 
 }  // namespace tidemark::capture

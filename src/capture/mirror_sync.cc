@@ -68,7 +68,7 @@ bool MirrorStream::AllAsked(const SourceView& view) const {
 }
 
 void MirrorStream::Begin(const SourceView& view) {
-  links_ = temporal::LoadLinks(*store_, journal_->id);
+  links_ = temporal::LoadLinks(Store(), journal_->id);
   NotePublished(view);
   AllowNulls(view);
   std::vector<pgoutput::RelationOid> asked;
@@ -138,7 +138,7 @@ void MirrorStream::OnView(const SourceView& view) {
         if (!table.look) Look(state.oid, table, state.Text());  // kept once it has been followed
       } else {
         dataset.source_state = state.Text();
-        temporal::StoreSource(*store_, dataset);
+        temporal::StoreSource(Store(), dataset);
         table.truncated_by.clear();
       }
     }
@@ -148,7 +148,7 @@ void MirrorStream::OnView(const SourceView& view) {
     if (!table->dataset || IsPublished(view, oid)) continue;
     if (!table->waiting && table->dataset->source_state != kNotPublished) {
       table->dataset->source_state = kNotPublished;  // what changes from here on is not sent
-      temporal::StoreSource(*store_, *table->dataset);
+      temporal::StoreSource(Store(), *table->dataset);
     }
     complaints.push_back({base::kUndefinedTable.str(), "is not published any more", "",
                           "What is mirrored of it stays readable; publish it again to go on.",
@@ -333,35 +333,35 @@ void MirrorStream::FinishSyncs() {
 // and how many there were is returned: those of the source then begin under keys of their own.
 int64_t MirrorStream::Reshape(Dataset& dataset, temporal::NumberedShape shape) {
   const Dataset before = dataset;
-  store_->Execute("SAVEPOINT tidemark_reshape");
+  Store().Execute("SAVEPOINT tidemark_reshape");
   try {
-    temporal::FollowNumbers(*store_, dataset, shape, tx_);
-    store_->Execute("RELEASE SAVEPOINT tidemark_reshape");
+    temporal::FollowNumbers(Store(), dataset, shape, tx_);
+    Store().Execute("RELEASE SAVEPOINT tidemark_reshape");
     return 0;
   } catch (const Error& error) {
     // Not unique, or NULL, under a new key.
     const bool by_values = error.state().error_class() == "23";
     if (!by_values && error.state() != base::kDatatypeMismatch) throw;
-    store_->Execute("ROLLBACK TO SAVEPOINT tidemark_reshape");
+    Store().Execute("ROLLBACK TO SAVEPOINT tidemark_reshape");
   }
   dataset = before;
-  const int64_t closed = applier_.Truncate(dataset, tx_);
+  const int64_t closed = Writer().Truncate(dataset, tx_);
   shape.replaces_keys = true;
-  temporal::FollowNumbers(*store_, dataset, shape, tx_);
+  temporal::FollowNumbers(Store(), dataset, shape, tx_);
   return closed;
 }
 
 // False when the store refuses what was read: the others go on.
 bool MirrorStream::TryReplace(Table& table) {
-  store_->Execute("SAVEPOINT tidemark_replace");
+  Store().Execute("SAVEPOINT tidemark_replace");
   try {
     Replace(table);
-    store_->Execute("RELEASE SAVEPOINT tidemark_replace");
+    Store().Execute("RELEASE SAVEPOINT tidemark_replace");
     return true;
   } catch (const Error& error) {
     const bool as_one = (draining_ || together_) && !options_.isolate_failed_tables;
-    if (as_one || error.IsTransient() || !store_->IsOpen()) throw;
-    store_->Execute("ROLLBACK TO SAVEPOINT tidemark_replace");
+    if (as_one || error.IsTransient() || !Store().IsOpen()) throw;
+    Store().Execute("ROLLBACK TO SAVEPOINT tidemark_replace");
     const auto at = std::ranges::find_if(
         tables_, [&](const auto& each) { return each.second.get() == &table; });
     NoteFailedSync(at, error);
@@ -376,7 +376,7 @@ void MirrorStream::Replace(Table& table) {
   temporal::TransitionSummary summary;
   Dataset dataset = copied.dataset;
   if (!table.dataset) {
-    temporal::Attach(*store_, dataset, copied.relation, tx_);
+    temporal::Attach(Store(), dataset, copied.relation, tx_);
     dataset.attached = true;
     dataset.tx_first = tx_;
     for (auto& column : dataset.columns) column.source_number = column.number;
@@ -386,7 +386,7 @@ void MirrorStream::Replace(Table& table) {
     const Dataset& now = copied.dataset;
     dataset = *table.dataset;
     if (dataset.keying != now.keying) {
-      temporal::SetKeying(*store_, dataset, now.keying, tx_);
+      temporal::SetKeying(Store(), dataset, now.keying, tx_);
     }
     temporal::NumberedShape shape{.columns = now.columns,
                                   .key = now.key_columns,
@@ -400,25 +400,25 @@ void MirrorStream::Replace(Table& table) {
     const int64_t closed = Reshape(dataset, shape);
     table.deletions += closed;
     table.rows_added -= closed;
-    const int64_t live = closed > 0 ? 0 : LiveRows(*store_, dataset.id);
-    applier_.Forget(dataset);
-    applier_.RestorePlanner();
-    temporal::Reduction reduction(*store_, dataset, *copied.stage);
+    const int64_t live = closed > 0 ? 0 : LiveRows(Store(), dataset.id);
+    Writer().Forget(dataset);
+    Writer().RestorePlanner();
+    temporal::Reduction reduction(Store(), dataset, *copied.stage);
     summary = reduction.Reduce(live, /*complete=*/true);
     reduction.Apply(tx_);
-    applier_.PreparePlanner();
-    applier_.CountHistory(dataset, summary.to_history);
-    copied.stage->Drop(*store_);
+    Writer().PreparePlanner();
+    Writer().CountHistory(dataset, summary.to_history);
+    copied.stage->Drop(Store());
     for (auto& column : dataset.columns) {
       const auto one = std::ranges::find(now.columns, column.name, &temporal::DatasetColumn::name);
       column.source_number = one->source_number;
-      temporal::StoreSourceNumber(*store_, dataset, column);
+      temporal::StoreSourceNumber(Store(), dataset, column);
     }
     dataset.source_oid = now.source_oid;
     dataset.row_filter = now.row_filter;
     dataset.source_state = now.source_state;
-    temporal::StoreSource(*store_, dataset);
-    store_->Execute(
+    temporal::StoreSource(Store(), dataset);
+    Store().Execute(
         R"sql(
 UPDATE tidemark.resync SET ended_at = pg_catalog.clock_timestamp(), capture = $2, puts = $3,
                            deletions = $4, sqlstate = NULL, error = NULL
@@ -434,7 +434,7 @@ WHERE dataset = $1 AND ended_at IS NULL
   table.rows_added += summary.rows_added;
   table.changed = true;
   table.failure.reset();
-  EndCapture(*store_, copied.capture, "published", "");
+  EndCapture(Store(), copied.capture, "published", "");
   table.truncated_by.clear();
   table.not_null.reset();
   table.Keep(std::move(dataset), std::move(types));

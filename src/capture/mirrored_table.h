@@ -20,6 +20,7 @@ namespace tidemark::capture {
 struct MirrorStream::Table {
   std::unique_ptr<temporal::Dataset> dataset;        // nullptr: new, not readable yet
   std::unique_ptr<temporal::Transition> transition;  // borrows dataset and types
+  std::unique_ptr<temporal::Transition> leaving;     // the publishing thread's, while it is busy
   std::shared_ptr<const temporal::TypeMap> types;
   bool announced = false;  // its Relation message has been seen and fits
   // Which column of the stream, where they come in the order of their numbers at the source, each
@@ -56,9 +57,14 @@ struct MirrorStream::Table {
   /// From now on kept as `now`.
   void Keep(temporal::Dataset now, std::shared_ptr<const temporal::TypeMap> with) {
     transition.reset();
+    leaving.reset();
     types = std::move(with);
     dataset = std::make_unique<temporal::Dataset>(std::move(now));
-    transition = std::make_unique<temporal::Transition>(*dataset, TranslationsOf(*dataset, *types));
+    const auto make = [&] {
+      return std::make_unique<temporal::Transition>(*dataset, TranslationsOf(*dataset, *types));
+    };
+    transition = make();
+    leaving = make();
     places.clear();
     const auto& columns = dataset->columns;
     if (std::ranges::is_sorted(columns, {}, &temporal::DatasetColumn::source_number)) return;

@@ -41,7 +41,7 @@ class ChangedSource : public ::testing::Test {
         "CREATE PUBLICATION tidemark FOR ALL TABLES");
     // The source holds so little back that it sends large transactions while they run.
     follower_.emplace(name_, source_dsn_ + " options='-c logical_decoding_work_mem=64kB'",
-                      store_dsn_);
+                      store_dsn_, oracle::kBatchChanges);
   }
   void TearDown() override {
     follower_.reset();

@@ -43,7 +43,7 @@ void Crash::SetUp() {
   source_.emplace(SourceCluster().Connect(name_));
   witness_.emplace(source_dsn_, "witness_" + name_);
   source_->Execute(oracle::SchemaSql());
-  follower_.emplace(name_, source_dsn_, store_dsn_);
+  follower_.emplace(name_, source_dsn_, store_dsn_, oracle::kBatchChanges);
   comparison_.emplace(store_dsn_);
   watch_.emplace(source_dsn_, store_dsn_, slot());
 }

@@ -1,9 +1,10 @@
 // The capturing process of the crash tests: one mirror, until SIGTERM or death.
-//   follower NAME SOURCE_DSN STORE_DSN
+//   follower NAME SOURCE_DSN STORE_DSN [BATCH_CHANGES]
 #include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
+#include <string>
 #include <thread>
 
 #include "base/error.h"
@@ -11,8 +12,8 @@
 
 int main(int argc, char** argv) {
   using namespace tidemark;
-  if (argc != 4) {
-    std::fprintf(stderr, "usage: follower NAME SOURCE_DSN STORE_DSN\n");
+  if (argc != 4 && argc != 5) {
+    std::fprintf(stderr, "usage: follower NAME SOURCE_DSN STORE_DSN [BATCH_CHANGES]\n");
     return 2;
   }
   ::signal(SIGPIPE, SIG_IGN);
@@ -24,11 +25,12 @@ int main(int argc, char** argv) {
   std::jthread job([&](std::stop_token stop) {
     try {
       // Small history partitions: they are closed and sealed all the time.
-      capture::MirrorJob({.name = argv[1],
-                          .source_dsn = argv[2],
-                          .store_dsn = argv[3],
-                          .history = {.rows_aimed = 2000}})
-          .Run(stop);
+      capture::MirrorOptions options{.name = argv[1],
+                                     .source_dsn = argv[2],
+                                     .store_dsn = argv[3],
+                                     .history = {.rows_aimed = 2000}};
+      if (argc == 5) options.batch_changes = std::stoul(argv[4]);
+      capture::MirrorJob(options).Run(stop);
     } catch (const base::Error& error) {
       std::fprintf(stderr, "%s\n", error.Full().c_str());
       code = 1;

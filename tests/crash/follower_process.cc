@@ -20,8 +20,10 @@ constexpr std::chrono::seconds kEndMax{30};
 
 }  // namespace
 
-FollowerProcess::FollowerProcess(std::string name, std::string source_dsn, std::string store_dsn)
-    : name_(std::move(name)), source_dsn_(std::move(source_dsn)), store_dsn_(std::move(store_dsn)) {
+FollowerProcess::FollowerProcess(std::string name, std::string source_dsn, std::string store_dsn,
+                                 std::optional<size_t> batch_changes)
+    : command_{FOLLOWER_BINARY, std::move(name), std::move(source_dsn), std::move(store_dsn)} {
+  if (batch_changes) command_.push_back(std::to_string(*batch_changes));
   std::string path = "/tmp/tidemark-follower-XXXXXX";
   log_fd_ = ::mkostemp(path.data(), O_CLOEXEC | O_APPEND);
   if (log_fd_ < 0) throw std::runtime_error("mkostemp");
@@ -36,7 +38,7 @@ FollowerProcess::~FollowerProcess() {
 }
 
 void FollowerProcess::Start(const std::string& kill_point) {
-  base::ChildProcess::Options options{.command = {FOLLOWER_BINARY, name_, source_dsn_, store_dsn_},
+  base::ChildProcess::Options options{.command = command_,
                                       .output_fd = log_fd_,
                                       .dies_with_parent = true};
   for (char** variable = environ; *variable != nullptr; ++variable) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/child_process.h"
 #include "base/clock.h"
@@ -13,7 +14,9 @@ namespace tidemark::crash {
 
 class FollowerProcess {
  public:
-  FollowerProcess(std::string name, std::string source_dsn, std::string store_dsn);
+  /// No `batch_changes`: as many as a mirror applies together by itself.
+  FollowerProcess(std::string name, std::string source_dsn, std::string store_dsn,
+                  std::optional<size_t> batch_changes);
   ~FollowerProcess();
   FollowerProcess(const FollowerProcess&) = delete;
   FollowerProcess& operator=(const FollowerProcess&) = delete;
@@ -34,7 +37,7 @@ class FollowerProcess {
   std::string Log() const;
 
  private:
-  std::string name_, source_dsn_, store_dsn_;
+  std::vector<std::string> command_;
   std::filesystem::path log_;
   int log_fd_ = -1;
   std::optional<base::ChildProcess> process_;

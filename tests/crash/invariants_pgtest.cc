@@ -26,7 +26,7 @@ using base::Lsn;
 
 // One transaction over two tables, larger than a batch: applied in parts, killed between them.
 TEST_F(Crash, ABasisIsVisibleWholeOrNotAtAll) {
-  Source().Execute("INSERT INTO bulk SELECT i, 0, 'pad' FROM generate_series(1, 15000) i");
+  Source().Execute("INSERT INTO bulk SELECT i, 0, 'pad' FROM generate_series(1, 4000) i");
   Source().Execute("UPDATE items SET n = 0");
   follower_->Start();
   ASSERT_NO_FATAL_FAILURE(CatchUp());
@@ -47,7 +47,7 @@ TEST_F(Crash, ABasisIsVisibleWholeOrNotAtAll) {
                         fmt::format("tidemark.as_of(NULL::items, {})", instant)));
         for (const auto& text : {seen, then}) {
           const auto n = text.substr(0, text.find(' '));
-          if (text != fmt::format("{0} {0} 15000 {0} {0}", n)) wrong = text;
+          if (text != fmt::format("{0} {0} 4000 {0} {0}", n)) wrong = text;
         }
         ++looks;
       }
@@ -181,7 +181,8 @@ TEST_F(Crash, RetainedMemoryIsOfChangesNeverOfRows) {
 
   Source().Execute(
       "INSERT INTO bulk SELECT i, 0, repeat('p', 900) FROM generate_series(1, 100000) i");
-  FollowerProcess second(name_ + "b", source_dsn_, StoreCluster().CreateDatabase(name_ + "b"));
+  FollowerProcess second(name_ + "b", source_dsn_, StoreCluster().CreateDatabase(name_ + "b"),
+                         std::nullopt);
   second.Start();
   const auto end = [&] { return Lsn::Parse(Source().Value("SELECT pg_current_wal_flush_lsn()")); };
   ASSERT_TRUE(oracle::WaitReceived(StoreCluster().Dsn(name_ + "b"), end(), Deadline::After(90s)))

@@ -95,7 +95,7 @@ TEST_F(Crash, KilledAtAnyPointOfTheStreamNothingIsLostOrDoubled) {
 TEST_F(Crash, KilledWhileATransactionIsSentAndWhenItCommitsItIsThereOnce) {
   // The source holds so little back that it sends a large transaction while it runs.
   follower_.emplace(name_, source_dsn_ + " options='-c logical_decoding_work_mem=64kB'",
-                    store_dsn_);
+                    store_dsn_, oracle::kBatchChanges);
   follower_->Start();
   StartWorkload();
   ASSERT_TRUE(WaitFirstBasis());

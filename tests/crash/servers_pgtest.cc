@@ -53,7 +53,7 @@ TEST_F(Crash, AFrozenFollowerIsReplacedAndNothingIsLostOrDoubled) {
   StartWorkload();
   ASSERT_TRUE(WaitFirstBasis());
   StartReaders();
-  FollowerProcess second(name_, source_dsn_, store_dsn_);
+  FollowerProcess second(name_, source_dsn_, store_dsn_, oracle::kBatchChanges);
   for (const bool first_dies : {false, true}) {
     follower_->Signal(SIGSTOP);
     second.Start();

@@ -11,6 +11,7 @@
 #include "tests/oracle/comparison.h"
 #include "tests/oracle/mirror_thread.h"
 #include "tests/oracle/tables.h"
+#include "tests/oracle/transaction_script.h"
 
 namespace tidemark::immutability {
 namespace {
@@ -54,7 +55,8 @@ TEST(Immutability, TheAnswerToAsOfNeverChanges) {
   oracle::MirrorThread mirror({.name = "hammer",
                                .source_dsn = source_dsn,
                                .store_dsn = store_dsn,
-                               .history = {.rows_aimed = 100}});
+                               .history = {.rows_aimed = 100},
+                               .batch_changes = oracle::kBatchChanges});
   ASSERT_TRUE(oracle::WaitReceived(store_dsn, base::Lsn(1), Deadline::After(60s)))
       << mirror.failure();
 

@@ -10,6 +10,7 @@
 #include "tests/cluster.h"
 #include "tests/oracle/comparison.h"
 #include "tests/oracle/mirror_thread.h"
+#include "tests/oracle/transaction_script.h"
 
 namespace tidemark::immutability {
 namespace {
@@ -33,7 +34,8 @@ class Partitions : public ::testing::Test {
     mirror_.emplace(capture::MirrorOptions{.name = name_,
                                            .source_dsn = source_dsn_,
                                            .store_dsn = store_dsn_,
-                                           .history = {.rows_aimed = 1000}});
+                                           .history = {.rows_aimed = 1000},
+                                           .batch_changes = oracle::kBatchChanges});
     CatchUp();
   }
   void CatchUp() {

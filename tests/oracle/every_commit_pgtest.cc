@@ -159,7 +159,8 @@ void ExpectEveryCommit(const std::string& name, int transactions, int sessions,
   MirrorThread mirror({.name = name,
                        .source_dsn = source_dsn + options,
                        .store_dsn = store_dsn,
-                       .history = {.rows_aimed = 300}});
+                       .history = {.rows_aimed = 300},
+                       .batch_changes = kBatchChanges});
   // The first copy is taken while the workload runs.
   if (!WaitReceived(store_dsn, base::Lsn(1), Deadline::After(5s))) workload.Calm(true);
   ASSERT_TRUE(WaitReceived(store_dsn, base::Lsn(1), Deadline::After(60s))) << mirror.failure();

@@ -6,7 +6,7 @@ namespace tidemark::oracle {
 
 namespace {
 
-constexpr int kBulkRows = 15'000;
+constexpr int kBulkRows = 1500;
 
 }  // namespace
 

@@ -2,12 +2,16 @@
 // becomes of it depends on the other sessions.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <random>
 #include <string>
 #include <vector>
 
 namespace tidemark::oracle {
+
+/// For MirrorOptions::batch_changes, where transactions are to be applied in parts.
+constexpr size_t kBatchChanges = 2000;
 
 struct ScriptOptions {
   bool shapes = false;    // some transactions add a column
@@ -23,7 +27,7 @@ class ScriptWriter {
 
   /// The statements of one transaction, BEGIN and COMMIT included where there are any.
   std::vector<std::string> Next();
-  /// One of more than 20,000 changes, so that the mirror applies it in parts.
+  /// One of more than kBatchChanges changes.
   std::vector<std::string> NextLarge();
 
  private:

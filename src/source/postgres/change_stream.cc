@@ -51,6 +51,7 @@ struct ChangeStream::State {
   std::condition_variable_any filled;
   std::deque<Chunk> queue;
   size_t queued_bytes = 0;
+  bool woken = false;
   std::exception_ptr ended;
 
   std::atomic<uint64_t> durable;
@@ -227,7 +228,8 @@ std::optional<ChangeStream::Chunk> ChangeStream::Next(Deadline deadline,
                                                       const std::stop_token& stop) {
   std::unique_lock lock(state_->mutex);
   state_->filled.wait_for(lock, stop, deadline.left(),
-                          [&] { return !state_->queue.empty() || state_->ended; });
+                          [&] { return !state_->queue.empty() || state_->ended || state_->woken; });
+  state_->woken = false;
   if (stop.stop_requested()) throw Error(base::kQueryCanceled, "stopped on request");
   if (state_->queue.empty()) {
     if (state_->ended) std::rethrow_exception(state_->ended);
@@ -240,6 +242,14 @@ std::optional<ChangeStream::Chunk> ChangeStream::Next(Deadline deadline,
   lock.unlock();
   if (was_full) state_->stream.Ring();
   return chunk;
+}
+
+void ChangeStream::Wake() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->woken = true;
+  }
+  state_->filled.notify_one();
 }
 
 bool ChangeStream::Paused() const {

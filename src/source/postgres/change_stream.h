@@ -56,7 +56,10 @@ class ChangeStream {
   /// True when nothing is waiting to be handed over: the stream has paused.
   bool Paused() const;
 
-  /// Everything up to `durable` is in the store. Confirms it to the source soon.
+  /// Lets Next return nullopt at once, if it waits or the next time. Any thread.
+  void Wake();
+
+  /// Everything up to `durable` is in the store. Any thread, one at a time. Confirms it to the source soon.
   void Acknowledge(base::Lsn durable);
 
   /// The source's write position as last heard.
