@@ -93,9 +93,9 @@ void Measure(int argc, char** argv) {
   line.Add("--statements", statements, "also show what the store's statements cost");
   line.Read(argc, argv);
   if (line.quick) {
-    backlog.rows = 100'000;
-    backlog.single = 20'000;
-    backlog.bulk = 30;
+    backlog.rows = 50'000;
+    backlog.single = 10'000;
+    backlog.bulk = 15;
   }
 
   BoundedRun run(line.limit());

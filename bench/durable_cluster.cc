@@ -20,6 +20,8 @@ std::vector<std::string> Settings(const std::vector<std::string>& more) {
                                        "max_wal_size = 8GB",
                                        "min_wal_size = 1GB",
                                        "checkpoint_timeout = 30min",
+                                       // Or a subscription's worker may begin five seconds late.
+                                       "wal_retrieve_retry_interval = 100ms",
                                        "wal_buffers = 16MB",
                                        "max_worker_processes = 16",
                                        "work_mem = 32MB",

@@ -129,7 +129,7 @@ void Measure(int argc, char** argv) {
   line.Add("--rows", rows, "rows of the table");
   line.Add("--repeat", rounds, "how often each copies");
   line.Read(argc, argv);
-  if (line.quick) rows = 500'000;
+  if (line.quick) rows = 300'000;
 
   BoundedRun run(line.limit());
   Say("starting");

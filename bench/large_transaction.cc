@@ -15,7 +15,7 @@ void Measure(int argc, char** argv) {
   line.Add("--changes", changes, "rows that the transaction updates");
   line.Add("--statements", statements, "also show what the store's statements cost");
   line.Read(argc, argv);
-  if (line.quick) changes = 100'000;
+  if (line.quick) changes = 50'000;
 
   BoundedRun run(line.limit());
   BacklogDrain drain(run, line, {.rows = changes, .single = 0, .bulk = 1, .bulk_rows = changes},

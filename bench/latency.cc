@@ -223,7 +223,10 @@ void Measure(int argc, char** argv) {
   line.Add("--seconds", seconds, "how long to write at each rate");
   line.Add("--rate", rates, "commits per second; 0: one every 500 ms");
   line.Read(argc, argv);
-  if (line.quick) seconds = 3;
+  if (line.quick) {
+    seconds = 2;
+    rates = {"200", "1000"};
+  }
 
   BoundedRun run(line.limit());
   Latency latency(run, line, static_cast<double>(seconds));

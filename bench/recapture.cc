@@ -143,8 +143,8 @@ void Measure(int argc, char** argv) {
   line.Add("--repeat", rounds, "how often each is measured");
   line.Read(argc, argv);
   if (line.quick) {
-    rows = 100'000;
-    large_rows = 500'000;
+    rows = 50'000;
+    large_rows = 200'000;
     rounds = 1;
   }
   BoundedRun run(line.limit());

@@ -78,7 +78,7 @@ void Measure(int argc, char** argv) {
   line.Add("--scale", scale, "pgbench's scale");
   line.Read(argc, argv);
   if (line.quick) {
-    seconds = 2;
+    seconds = 1;
     rounds = 1;
     scale = 1;
   }
