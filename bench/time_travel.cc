@@ -318,7 +318,8 @@ void Run(int argc, char** argv) {
   for (const std::string query : {"count", "grouped sum"}) {
     for (const auto& [instant, to_reach] :
          std::map<std::string, std::string>{{"50 %", "1.3"}, {"90 %", "1.1"}}) {
-      report.Figure(fmt::format("{} as of {} beside plain: 4 x the history / history", query, instant),
+      report.Figure(fmt::format("{} as of {}, beside plain: 4 x the history / history", query,
+                                instant),
                     {taken["all" + query + instant + "literal"] /
                          taken["quarter" + query + instant + "literal"],
                      2},

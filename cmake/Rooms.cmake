@@ -7,8 +7,8 @@ include(GoogleTest)
 
 # Read by nearly every file, and half of what compiling one takes: they are compiled once for all
 # rooms, and once for all tests. A file still includes what it uses.
-set(TIDEMARK_COMMON_HEADERS <algorithm> <chrono> <functional> <map> <memory> <optional> <set> <string>
-    <string_view> <thread> <utility> <variant> <vector> <fmt/format.h>)
+set(TIDEMARK_COMMON_HEADERS <algorithm> <chrono> <functional> <map> <memory> <optional> <set>
+    <string> <string_view> <thread> <utility> <variant> <vector> <fmt/format.h>)
 
 function(tidemark_common_headers target)
   if(target STREQUAL "tidemark_base")

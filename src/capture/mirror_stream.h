@@ -118,6 +118,7 @@ class MirrorStream {
   void PublishPending();
   void PublishBatch();
   void FinishPublishing();
+  void NoteFailedPublish();
   void CountPending(Table& table);
   /// The store and what writes to it, once the publishing thread has done with them.
   pg::Connection& Store();

@@ -98,8 +98,8 @@ std::vector<std::string> BuildIndexes(pg::Connection& store, const Dataset& data
     if (!TryDefine(store, sql, fmt::format("index {}", index.name))) left_out.push_back(index.name);
   }
   std::move(tx).Commit();
-  // The server tidies a page, on the way to a row of it, that has less room left than new rows leave
-  // (but at least a tenth). What was kept free while the table was filled is so used up first.
+  // The server tidies a page, on the way to a row of it, once less room is left there than new rows
+  // leave (at least a tenth). So what was kept free while the table was filled is used up first.
   store.Execute(fmt::format("ALTER TABLE {0} SET (fillfactor = {1}); ANALYZE {0}", current,
                             kFillFactorLater));
   return left_out;

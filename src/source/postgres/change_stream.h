@@ -59,7 +59,8 @@ class ChangeStream {
   /// Lets Next return nullopt at once, if it waits or the next time. Any thread.
   void Wake();
 
-  /// Everything up to `durable` is in the store. Any thread, one at a time. Confirms it to the source soon.
+  /// Everything up to `durable` is in the store: confirms it to the source soon. Any thread, one at
+  /// a time.
   void Acknowledge(base::Lsn durable);
 
   /// The source's write position as last heard.
