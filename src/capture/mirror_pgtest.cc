@@ -257,6 +257,19 @@ TEST_F(Mirror, ABacklogOfManyRowTransactionsIsPublishedBatchByBatch) {
   EXPECT_EQ(store_->Value("SELECT max(puts) <= 21000 FROM tidemark.basis_member"), "t");
 }
 
+TEST_F(Mirror, PagesKeepRoomForUpdatesWhichIsThenUsedUp) {
+  source_->Execute("CREATE TABLE t (id int PRIMARY KEY, v text); "
+                   "INSERT INTO t SELECT i, repeat('v', 60) FROM generate_series(1, 10000) i");
+  Start();
+  CatchUp();
+  const auto current = store_->Value("SELECT 'tidemark_current.d' || id FROM tidemark.dataset");
+  EXPECT_EQ(store_->Value("SELECT reloptions @> '{fillfactor=90}' FROM pg_class WHERE oid = '" +
+                          current + "'::regclass"), "t");
+  store_->Execute("CREATE TABLE tighter WITH (fillfactor = 90) AS SELECT * FROM " + current);
+  EXPECT_EQ(store_->Value("SELECT pg_relation_size('tighter') < pg_relation_size('" + current +
+                          "')"), "t");
+}
+
 TEST_F(Mirror, AnIdleMirrorLetsTheSlotMoveOn) {
   source_->Execute("CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE unmirrored (a text)");
   Start();

@@ -1,4 +1,5 @@
 // The part of mirror_stream.h that applies what was received, publishes it and acknowledges it.
+#include <algorithm>
 #include <utility>
 
 #include "capture/mirrored_table.h"
