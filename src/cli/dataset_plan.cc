@@ -17,6 +17,9 @@ using base::Error;
 
 namespace {
 
+// Under a steady load four partitions are sealed together in the end, without it one soon.
+constexpr std::chrono::seconds kSealAfter{20};
+
 using Opener = std::function<std::unique_ptr<source::SourceRelation>()>;
 
 Opener OpenerOf(const Source& source, const Dataset& dataset) {
@@ -193,7 +196,7 @@ std::vector<capture::MirrorOptions> PlanLive(const Config& config, const std::st
 }
 
 temporal::HistoryLimits PlanHistory(const Config& config) {
-  temporal::HistoryLimits limits;
+  temporal::HistoryLimits limits{.seal_after = kSealAfter};
   for (const auto& retention : PlanRetentions(config)) {
     if (!retention.span.empty()) limits.retentions.push_back(retention.span);
     for (const auto& [table, span] : retention.by_table) limits.retentions.push_back(span);

@@ -17,8 +17,10 @@ namespace {
 // After readers were in the way, the next attempt to close a partition waits this long.
 constexpr std::chrono::seconds kRetryInterval{10};
 
-// The open partition is read whole by every query AS OF a recent instant, beside the current table.
-// It is not to be larger than that, except where sealing would be the greater cost.
+// The open partition is read whole by every query AS OF an instant before its newest rows, beside the
+// current table; and the smaller its index, the sooner a batch has its rows there. So it is a part of
+// the current table, except where closing would be the greater cost.
+constexpr int64_t kPartOfCurrent = 4;
 constexpr int64_t kRowsLeast = 65'536;
 
 // The open partition takes whatever ends at tx_from or later.
@@ -61,7 +63,7 @@ FROM tidemark.history_partition p WHERE p.dataset = $1 AND p.tx_to IS NULL
     open.loaded = true;
     open.rows += found.int64(0, 2);
   }
-  open.aimed = std::min(limits_.rows_aimed, std::max(kRowsLeast, found.int64(0, 3)));
+  open.aimed = std::min(limits_.rows_aimed, std::max(kRowsLeast, found.int64(0, 3) / kPartOfCurrent));
   const auto now = base::Deadline::Clock::now();
   if (open.rows < open.aimed || tx_next <= found.int64(0, 1) ||
       now - open.tried < kRetryInterval) {

@@ -6,6 +6,7 @@
 // partition that its plan does not know. docs/design/0004-sealing.md.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -18,8 +19,10 @@
 namespace tidemark::temporal {
 
 struct HistoryLimits {
-  /// A partition of this size is rewritten in seconds. Those of smaller tables are smaller.
+  /// A partition of this size is rewritten in seconds. Those of most tables are smaller.
   int64_t rows_aimed = 1'000'000;
+  /// How long after its closing a partition waits for others, to be sealed with them.
+  std::chrono::seconds seal_after{0};
   int64_t merge_bytes = int64_t{4} << 30;     // sealed ones are merged up to this size, indexes apart
   /// How long history is kept, as intervals for PostgreSQL: by whole partitions, so that merged
   /// ones span an eighth of the shortest at most. None: for ever.

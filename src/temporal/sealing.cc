@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "temporal/neighbours.h"
 
 namespace tidemark::temporal {
 
@@ -18,6 +19,9 @@ namespace {
 // alive at an instant.
 constexpr int kSlabs = 32;
 constexpr int kPagesPerRange = 16;
+
+// Retention drops whole partitions: none of several spans more than this part of it.
+constexpr int64_t kSpansOfRetention = 8;
 
 // Partitions number `first` to `last` as one; a single closed one where they are the same.
 struct Group {
@@ -55,61 +59,113 @@ class Turn {
   bool taken_;
 };
 
+// What was rewritten is finished first.
+constexpr const char* kRewritten = R"sql(
+SELECT p.dataset, coalesce(p.rewritten_from, p.number), p.number
+FROM tidemark.history_partition p WHERE p.rewritten_by IS NOT NULL
+ORDER BY p.dataset, p.number LIMIT 1
+)sql";
+
+// When d's journal had published up to `tx`, an expression.
+std::string PublishedAt(std::string_view tx) {
+  return fmt::format(
+      "(SELECT b.system_time FROM tidemark.basis_journal b WHERE b.journal = d.journal "
+      "AND b.tx_last >= {} ORDER BY b.tx_last, b.system_time LIMIT 1)",
+      tx);
+}
+
+// $1: whether it matters when transactions were published. $2: how long a closed one waits.
+constexpr const char* kMeasured = R"sql(
+SELECT p.dataset, p.number, p.sealed,
+       coalesce(pg_catalog.pg_relation_size(to_regclass(
+         pg_catalog.format('tidemark_history.d%s_p%s', p.dataset, p.number))), 0),
+       CASE WHEN $1::boolean THEN (extract(epoch FROM {from}) * 1000000)::bigint END,
+       CASE WHEN $1::boolean THEN (extract(epoch FROM {to}) * 1000000)::bigint END,
+       CASE WHEN p.sealed THEN false
+            ELSE coalesce({closed} <= pg_catalog.clock_timestamp() - $2::interval, true) END
+FROM tidemark.history_partition p JOIN tidemark.dataset d ON d.id = p.dataset
+WHERE p.tx_to IS NOT NULL
+ORDER BY p.dataset, p.number
+)sql";
+
+struct Chosen {
+  std::string dataset;
+  Neighbours partitions;
+};
+
+// Closed ones first, of whichever dataset; then sealed ones.
+std::optional<Chosen> Choose(pg::Connection& store, const HistoryLimits& limits) {
+  const auto rewritten = store.Execute(kRewritten);
+  if (rewritten.rows() > 0) {
+    return Chosen{rewritten.str(0, 0), {static_cast<int>(rewritten.int64(0, 1)),
+                                        static_cast<int>(rewritten.int64(0, 2))}};
+  }
+  MergeBounds bounds{.bytes_max = limits.merge_bytes, .span_us_max = {}};
+  if (!limits.retentions.empty()) {
+    const auto shortest = store.Execute(
+        "SELECT (extract(epoch FROM min(r::interval)) * 1000000)::bigint "
+        "FROM pg_catalog.unnest($1::text[]) AS r",
+        {TextArray(limits.retentions)});
+    bounds.span_us_max = shortest.int64(0, 0) / kSpansOfRetention;
+  }
+  const auto measured = store.Execute(
+      fmt::format(kMeasured, fmt::arg("from", PublishedAt("p.tx_from")),
+                  fmt::arg("to", PublishedAt("p.tx_to")),
+                  fmt::arg("closed", PublishedAt("p.tx_to - 1"))),
+      {bounds.span_us_max ? "true" : "false", fmt::format("{} s", limits.seal_after.count())});
+  const auto microseconds = [&](int row, int column) -> std::optional<int64_t> {
+    if (measured.is_null(row, column)) return std::nullopt;
+    return measured.int64(row, column);
+  };
+  std::optional<Chosen> merge;
+  for (int row = 0; row < measured.rows();) {
+    const auto dataset = measured.str(row, 0);
+    std::vector<MeasuredPartition> closed, sealed;
+    bool waited = false;
+    for (; row < measured.rows() && measured.text(row, 0) == dataset; ++row) {
+      auto& kind = measured.boolean(row, 2) ? sealed : closed;
+      kind.push_back({.number = static_cast<int>(measured.int64(row, 1)),
+                      .bytes = measured.int64(row, 3),
+                      .from_us = microseconds(row, 4),
+                      .to_us = microseconds(row, 5)});
+      waited = waited || measured.boolean(row, 6);
+    }
+    if (const auto together = ToSealTogether(closed, waited, bounds)) {
+      return Chosen{dataset, *together};
+    }
+    if (const auto chosen = merge ? std::nullopt : ToMerge(sealed, bounds)) {
+      merge = Chosen{dataset, *chosen};
+    }
+  }
+  return merge;
+}
+
 constexpr const char* kGroup = R"sql(
-SELECT g.dataset, g.first, g.last,
-       (SELECT count(*) FROM tidemark.history_partition n
-        WHERE n.dataset = g.dataset AND n.number BETWEEN g.first AND g.last),
+SELECT (SELECT count(*) FROM tidemark.history_partition n
+        WHERE n.dataset = f.dataset AND n.number BETWEEN f.number AND l.number),
        f.tx_from, l.tx_to,
        coalesce((SELECT pg_catalog.string_agg(pg_catalog.quote_ident(k), ', ')
                  FROM pg_catalog.unnest(d.key_columns) AS k), ''),
        l.rewritten_by IS NOT NULL
-FROM ({}) AS g
-JOIN tidemark.history_partition f ON f.dataset = g.dataset AND f.number = g.first
-JOIN tidemark.history_partition l ON l.dataset = g.dataset AND l.number = g.last
-JOIN tidemark.dataset d ON d.id = g.dataset
-)sql";
-
-// What was rewritten is finished first.
-constexpr const char* kClosed = R"sql(
-  SELECT p.dataset, coalesce(p.rewritten_from, p.number) AS first, p.number AS last
-  FROM tidemark.history_partition p
-  WHERE p.rewritten_by IS NOT NULL OR (NOT p.sealed AND p.tx_to IS NOT NULL)
-  ORDER BY p.rewritten_by IS NULL, p.dataset, p.number LIMIT 1
-)sql";
-
-// Four neighbours of about the same size: none has more than a third of them all.
-constexpr const char* kMergeable = R"sql(
-  SELECT n.dataset, n.first, n.last
-  FROM (SELECT s.dataset, s.number AS last, pg_catalog.lag(s.number, 3) OVER w AS first,
-               pg_catalog.lag(s.tx_from, 3) OVER w AS tx_from, s.tx_to, d.journal,
-               sum(s.bytes) OVER (w ROWS 3 PRECEDING) AS bytes,
-               max(s.bytes) OVER (w ROWS 3 PRECEDING) AS largest
-        FROM (SELECT p.*, pg_catalog.pg_relation_size(to_regclass(
-                       pg_catalog.format('tidemark_history.d%s_p%s', p.dataset, p.number))) AS bytes
-              FROM tidemark.history_partition p WHERE p.sealed) s
-        JOIN tidemark.dataset d ON d.id = s.dataset
-        WINDOW w AS (PARTITION BY s.dataset ORDER BY s.number)) n
-  WHERE n.first IS NOT NULL AND n.largest * 3 <= n.bytes AND n.bytes <= $1
-    AND ($2 = '{}' OR (SELECT b.system_time FROM tidemark.basis_journal b
-                     WHERE b.journal = n.journal AND b.tx_last >= n.tx_to
-                     ORDER BY b.tx_last, b.system_time LIMIT 1)
-                  - (SELECT b.system_time FROM tidemark.basis_journal b
-                     WHERE b.journal = n.journal AND b.tx_last >= n.tx_from
-                     ORDER BY b.tx_last, b.system_time LIMIT 1) 
-                    <= (SELECT min(r::interval) / 8 FROM pg_catalog.unnest($2::text[]) AS r))
-  ORDER BY n.dataset, n.last DESC LIMIT 1
+FROM tidemark.history_partition f
+JOIN tidemark.history_partition l ON l.dataset = f.dataset
+JOIN tidemark.dataset d ON d.id = f.dataset
+WHERE f.dataset = $1 AND f.number = $2 AND l.number = $3
 )sql";
 
 std::optional<Group> Find(pg::Connection& store, const HistoryLimits& limits) {
-  auto rows = store.Execute(fmt::format(kGroup, kClosed));
-  if (rows.rows() == 0) {
-    rows = store.Execute(fmt::format(kGroup, kMergeable),
-                         {std::to_string(limits.merge_bytes), TextArray(limits.retentions)});
-  }
-  if (rows.rows() == 0) return std::nullopt;
-  return Group{.dataset = rows.str(0, 0), .first = rows.str(0, 1), .last = rows.str(0, 2),
-               .count = rows.str(0, 3), .from = rows.str(0, 4), .to = rows.str(0, 5),
-               .key = rows.str(0, 6), .rewritten = rows.boolean(0, 7)};
+  const auto chosen = Choose(store, limits);
+  if (!chosen) return std::nullopt;
+  Group group{.dataset = chosen->dataset, .first = std::to_string(chosen->partitions.first),
+              .last = std::to_string(chosen->partitions.last)};
+  const auto rows = store.Execute(kGroup, {group.dataset, group.first, group.last});
+  if (rows.rows() == 0) return std::nullopt;  // retention has dropped one meanwhile
+  group.count = rows.str(0, 0);
+  group.from = rows.str(0, 1);
+  group.to = rows.str(0, 2);
+  group.key = rows.str(0, 3);
+  group.rewritten = rows.boolean(0, 4);
+  return group;
 }
 
 // The numbers of the group's partitions.

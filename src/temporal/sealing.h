@@ -1,4 +1,4 @@
-// What happens to closed partitions of history. Each is sealed: rewritten so that the rows alive at
+// What happens to closed partitions of history. They are sealed: rewritten so that the rows alive at
 // an instant lie together, and swapped in. Sealed neighbours are merged the same way, so that the
 // number of partitions grows with the logarithm of the history. docs/design/0004-sealing.md.
 //
@@ -11,7 +11,7 @@
 
 namespace tidemark::temporal {
 
-/// Rewrites one closed partition, or several sealed ones to one, and swaps the result in. The swap
+/// Rewrites several closed or sealed partitions to one (neighbours.h), and swaps it in. The swap
 /// waits until every snapshot that could not see the rewritten rows has ended, and holds readers up
 /// for a moment at most; both are tried again at the next call. False when there is nothing (more)
 /// to do now. Uses transactions of its own; does nothing while another session seals.

@@ -4,6 +4,8 @@
 
 #include <regex>
 
+#include "temporal/dataset.h"
+#include "temporal/history.h"
 #include "temporal/prune.h"
 #include "temporal/sealing.h"
 #include "temporal/statistics.h"
@@ -74,7 +76,7 @@ TEST_F(Sealing, NeighboursOfOneSizeBecomeOne) {
   const auto before = Rows(*store_, kAll);
   SealAll({});
   EXPECT_EQ(Rows(*store_, kAll), before);
-  // 17 of one size: four times four become one each, and the four one.
+  // 17 of one size: four times four are sealed as one each, and the four become one.
   EXPECT_EQ(Count("sealed"), 2);
   EXPECT_EQ(Rows(*store_,
                  "SELECT bool_and(tx_to = next OR next IS NULL) FROM (SELECT tx_to, lead(tx_from) "
@@ -83,6 +85,40 @@ TEST_F(Sealing, NeighboursOfOneSizeBecomeOne) {
   EXPECT_EQ(Rows(*store_, "SELECT count(*) FROM pg_inherits WHERE inhparent = "
                           "to_regclass('tidemark_history.d1')"),
             "3\n");
+}
+
+TEST_F(Sealing, ClosedOnesWaitForOthersToBeSealedWithThem) {
+  ClosePartitions(5);
+  const auto before = Rows(*store_, kAll);
+  const auto deadline = Deadline::After(60s);
+  while (Count("sealed") == 0 && !deadline.passed()) {
+    temporal::SealOne(*sealer_, {.seal_after = 1h});
+    std::this_thread::sleep_for(20ms);
+  }
+  EXPECT_EQ(Rows(*store_, "SELECT number, sealed FROM tidemark.history_partition ORDER BY number"),
+            "4|t\n5|f\n6|f\n");
+  EXPECT_FALSE(temporal::SealOne(*sealer_, {.seal_after = 1h})) << "one alone waits for others";
+  SealAll({});
+  EXPECT_EQ(Count("sealed"), 2);
+  EXPECT_EQ(Rows(*store_, kAll), before);
+}
+
+// The statistics of the current table say how large the open partition becomes.
+TEST_F(Sealing, TheOpenPartitionIsAQuarterOfTheCurrentTable) {
+  source_->Execute("CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 1)");
+  Start();
+  CatchUp();
+  Stop();
+  store_->Execute("UPDATE pg_class SET reltuples = 400000 WHERE oid = 'tidemark_current.d1'::regclass");
+  const auto dataset = temporal::LoadDatasets(*store_, 1).at(0);
+  const auto next = std::stoll(store_->Value("SELECT max(tx) + 1 FROM tidemark.tx"));
+  temporal::HistoryPartitions partitions(*store_, {});
+  partitions.Count(dataset, 99'999);
+  partitions.RollOver(dataset, next);
+  EXPECT_EQ(closed(), 0);
+  partitions.Count(dataset, 1);
+  partitions.RollOver(dataset, next);
+  EXPECT_EQ(closed(), 1);
 }
 
 TEST_F(Sealing, MergedPartitionsKeepToSizeAndRetention) {
