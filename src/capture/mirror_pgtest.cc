@@ -1,6 +1,7 @@
 // A mirror against a real source and a real store, both databases of one throwaway cluster.
 #include "capture/mirror_job.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -156,20 +157,36 @@ TEST_F(Mirror, TranslatesUserTypes) {
   ExpectSame("SELECT * FROM \"Über \"\"T\"\"\" ORDER BY 1");
 }
 
-// Few changes are published where they were decoded, many on another thread.
-class RefusedCommit : public Mirror, public ::testing::WithParamInterface<int> {};
-INSTANTIATE_TEST_SUITE_P(After, RefusedCommit, ::testing::Values(1, 500));
+// Few changes are published where they were decoded, many on another thread while those of the next
+// batch are.
+struct Before {
+  int commits, rows;
+  size_t batch_changes;
+};
+class RefusedCommit : public Mirror, public ::testing::WithParamInterface<Before> {};
+INSTANTIATE_TEST_SUITE_P(After, RefusedCommit,
+                         ::testing::Values(Before{1, 1, 50'000}, Before{1, 500, 50'000},
+                                           Before{5, 100, 150}));
 
 TEST_P(RefusedCommit, StopsTheMirrorAndItResumes) {
-  const auto before = std::to_string(GetParam());
+  const auto [commits, rows, batch_changes] = GetParam();
+  options_.batch_changes = batch_changes;
+  const auto before = std::to_string(commits * rows);
+  const auto insert = [&](int first) {
+    for (int i = 0; i < commits; ++i) {
+      source_->Execute(fmt::format("INSERT INTO t SELECT i, 1 FROM generate_series({}, {}) i",
+                                   first + i * rows, first + (i + 1) * rows - 1));
+    }
+  };
   source_->Execute("CREATE TABLE t (id int PRIMARY KEY, n int)");
   Start();
   CatchUp();
   const auto current = store_->Value("SELECT 'tidemark_current.d' || id FROM tidemark.dataset");
   store_->Execute("ALTER TABLE " + current + " ADD CONSTRAINT bad CHECK (n <> 13)");
   Stop();
-  source_->Execute("INSERT INTO t SELECT 100 + i, 1 FROM generate_series(1, " + before + ") i");
+  insert(101);
   source_->Execute("BEGIN; INSERT INTO t VALUES (2, 2); INSERT INTO t VALUES (7, 13); COMMIT");
+  insert(10'001);
   source_->Execute("INSERT INTO t VALUES (3, 3)");
   Start();
   const auto deadline = base::Deadline::After(30s);
@@ -195,6 +212,51 @@ TEST_P(RefusedCommit, StopsTheMirrorAndItResumes) {
     std::this_thread::sleep_for(20ms);
   }
   EXPECT_EQ(store_->Value(status), "streaming[]");
+}
+
+TEST_F(Mirror, AStoreThatEndsIdleSessionsLeavesItsOwn) {
+  source_->Execute("CREATE TABLE t (id int PRIMARY KEY)");
+  store_->Execute("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET idle_session_timeout = 300', "
+                  "current_database()); END $$");
+  Start();
+  CatchUp();
+  const auto fence = store_->Value("SELECT fence FROM tidemark.lease");
+  std::this_thread::sleep_for(1500ms);
+  source_->Execute("INSERT INTO t VALUES (1)");
+  CatchUp();
+  EXPECT_EQ(store_->Value("SELECT fence FROM tidemark.lease"), fence) << "it was taken again";
+}
+
+TEST_F(Mirror, ABacklogIsPublishedInBatchesOfWholeTransactions) {
+  options_.batch_changes = 150;
+  source_->Execute("CREATE TABLE t (id int PRIMARY KEY, n int); "
+                   "INSERT INTO t SELECT i, 0 FROM generate_series(1, 1000) i");
+  Start();
+  CatchUp();
+  const auto backlog = [&](const std::string& column) {
+    Stop();
+    for (int i = 0; i < 40; ++i) {
+      source_->Execute(fmt::format("UPDATE t SET {} = {} WHERE id % 10 = {}", column, i + 1, i % 10));
+    }
+    Start();
+    CatchUp();
+    ExpectSame("SELECT * FROM t ORDER BY id");
+  };
+  backlog("n");
+  EXPECT_EQ(store_->Value("SELECT max(puts) FROM tidemark.basis_member WHERE basis > 1"), "200")
+      << "the second transaction fills a batch, and is published with it";
+  source_->Execute("ALTER TABLE t ADD m int");
+  backlog("m");
+  EXPECT_EQ(store_->Value("SELECT count(*) FROM tidemark_history.d1"), "8000");
+  EXPECT_EQ(store_->Value("SELECT count(*) FROM (SELECT tx_to, lead(tx_from) OVER (PARTITION BY id "
+                          "ORDER BY tx_from) AS next FROM public_history.t) v WHERE tx_to <> next"),
+            "0");
+  EXPECT_EQ(Rows(*store_, "SELECT min(x), max(x), count(*) FROM (SELECT tx, (SELECT sum(n) FROM "
+                          "tidemark.as_of_tx(NULL::t, tx)) - lag((SELECT sum(n) FROM "
+                          "tidemark.as_of_tx(NULL::t, tx))) OVER (ORDER BY tx) AS x "
+                          "FROM tidemark.tx WHERE tx <= 41) d"),
+            "100|1000|41\n")
+      << "each commit by itself";
 }
 
 TEST_F(Mirror, MirrorsTypesThatHaveNoBinaryForm) {

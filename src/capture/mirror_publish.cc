@@ -31,6 +31,11 @@ bool MirrorStream::BatchFull() const {
          commits_.size() >= options_.batch_changes;
 }
 
+// The transaction that fills the batch is too large for it, and applied in parts.
+bool MirrorStream::BatchOverflows() const {
+  return changes_ >= 2 * options_.batch_changes || bytes_ >= 2 * limits_.batch_bytes_max;
+}
+
 // A part of a drain: all but the newest commit, which says where the journal stands.
 void MirrorStream::StoreDrained() {
   ApplyPending();

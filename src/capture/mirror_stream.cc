@@ -414,9 +414,9 @@ MirrorStream::Table* MirrorStream::Touch(pgoutput::RelationOid relation) {
 void MirrorStream::NoteChange(size_t bytes) {
   ++changes_;
   bytes_ += bytes;
-  // A transaction larger than a batch is applied in parts; nothing of it shows before its commit.
-  // While a change that the store refused is looked for, each is a part of its own.
-  if (BatchFull() || begin_.commit_lsn < limits_.one_by_one_until) ApplyPending();
+  // Nothing of what is applied in parts shows before its commit. While a change that the store
+  // refused is looked for, each is a part of its own.
+  if (BatchOverflows() || begin_.commit_lsn < limits_.one_by_one_until) ApplyPending();
 }
 
 void MirrorStream::Truncate(pgoutput::RelationOid relation) {

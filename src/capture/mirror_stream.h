@@ -47,7 +47,9 @@
 namespace tidemark::capture {
 
 struct StreamLimits {
-  size_t batch_bytes_max = 16 << 20;  // two batches are held: one leaves while the next one grows
+  /// Of a batch that is full; the transaction that fills it may double it. Two are held: one leaves
+  /// while the next one grows.
+  size_t batch_bytes_max = 16 << 20;
   /// Apply each change and publish each upstream commit by itself, so that one that cannot be
   /// applied is named and everything before it is readable. For commits that begin before it.
   base::Lsn one_by_one_until;
@@ -110,6 +112,7 @@ class MirrorStream {
   Table* Touch(wire::pgoutput::RelationOid relation);
   void NoteChange(size_t bytes);
   bool BatchFull() const;
+  bool BatchOverflows() const;
   void NoteReceipt(const source::ChangeStream::Chunk::Keepalive& keepalive);
   void OpenStoreTransaction();
   void ApplyPending();

@@ -34,6 +34,7 @@ pg::Connection OpenStore(const std::string& dsn, base::Deadline deadline, std::s
                     {"default_transaction_read_only", "off"},
                     {"default_transaction_isolation", "read committed"},
                     {"idle_in_transaction_session_timeout", "0"},
+                    {"idle_session_timeout", "0"},
                     {"row_security", "off"},
                     {"TimeZone", "UTC"},
                     {"DateStyle", "ISO"},

@@ -92,6 +92,26 @@ TEST_F(Crash, KilledAtAnyPointOfTheStreamNothingIsLostOrDoubled) {
   ExpectNothingLeftBehind();
 }
 
+TEST_F(Crash, KilledInABacklogOfManyBatchesEachIsThereOnce) {
+  follower_.emplace(name_, source_dsn_, store_dsn_, /*batch_changes=*/100);
+  follower_->Start();
+  StartWorkload();
+  workload_->Calm(true);
+  ASSERT_TRUE(WaitFirstBasis());
+  StartReaders();
+  follower_->Kill();
+  for (const char* point : {"apply.staged:5", "publish.before_commit:2", "publish.after_commit:3",
+                            "confirm.before:2"}) {
+    ASSERT_TRUE(workload_->Do(300, Deadline::After(60s)));  // a backlog of several batches
+    follower_->Start(point);
+    ASSERT_TRUE(follower_->WaitKilled(Deadline::After(60s))) << point;
+  }
+  follower_->Start();
+  workload_->Calm(false);
+  ASSERT_NO_FATAL_FAILURE(EndAndCompareAll());
+  ExpectNothingLeftBehind();
+}
+
 TEST_F(Crash, KilledWhileATransactionIsSentAndWhenItCommitsItIsThereOnce) {
   // The source holds so little back that it sends a large transaction while it runs.
   follower_.emplace(name_, source_dsn_ + " options='-c logical_decoding_work_mem=64kB'",
