@@ -17,7 +17,8 @@ using base::Error;
 
 namespace {
 
-// Under a steady load four partitions are sealed together in the end, without it one soon.
+// Of a live mirror: under a steady load four partitions are sealed together, otherwise one soon. What
+// is captured on a cadence is sealed at the end of each run, since nobody comes by until the next.
 constexpr std::chrono::seconds kSealAfter{20};
 
 using Opener = std::function<std::unique_ptr<source::SourceRelation>()>;
@@ -191,12 +192,13 @@ std::vector<capture::MirrorOptions> PlanLive(const Config& config, const std::st
   for (auto& options : live) {
     options.store_dsn = store_dsn;
     options.history = PlanHistory(config);
+    options.history.seal_after = kSealAfter;
   }
   return live;
 }
 
 temporal::HistoryLimits PlanHistory(const Config& config) {
-  temporal::HistoryLimits limits{.seal_after = kSealAfter};
+  temporal::HistoryLimits limits;
   for (const auto& retention : PlanRetentions(config)) {
     if (!retention.span.empty()) limits.retentions.push_back(retention.span);
     for (const auto& [table, span] : retention.by_table) limits.retentions.push_back(span);
