@@ -144,7 +144,7 @@ void Measure(int argc, char** argv) {
   line.Read(argc, argv);
   if (line.quick) {
     rows = 50'000;
-    large_rows = 200'000;
+    large_rows = 100'000;
     rounds = 1;
   }
   BoundedRun run(line.limit());

@@ -308,7 +308,7 @@ void Run(int argc, char** argv) {
   line.Read(argc, argv);
   if (line.quick) {
     backlog.rows = 50'000;
-    versions = 150'000;
+    versions = 130'000;
   }
 
   BoundedRun run(line.limit());

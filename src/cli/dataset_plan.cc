@@ -19,7 +19,7 @@ namespace {
 
 // Of a live mirror: under a steady load four partitions are sealed together, otherwise one soon. What
 // is captured on a cadence is sealed at the end of each run, since nobody comes by until the next.
-constexpr std::chrono::seconds kSealAfter{20};
+constexpr std::chrono::seconds kSealAfter{10};
 
 using Opener = std::function<std::unique_ptr<source::SourceRelation>()>;
 
