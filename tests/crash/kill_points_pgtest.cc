@@ -100,9 +100,8 @@ TEST_F(Crash, KilledInABacklogOfManyBatchesEachIsThereOnce) {
   ASSERT_TRUE(WaitFirstBasis());
   StartReaders();
   follower_->Kill();
-  for (const char* point : {"apply.staged:5", "publish.before_commit:2", "publish.after_commit:3",
-                            "confirm.before:2"}) {
-    ASSERT_TRUE(workload_->Do(300, Deadline::After(60s)));  // a backlog of several batches
+  for (const char* point : {"apply.staged:5", "publish.before_commit:2", "publish.after_commit:2"}) {
+    ASSERT_TRUE(workload_->Do(150, Deadline::After(60s)));  // a backlog of several batches
     follower_->Start(point);
     ASSERT_TRUE(follower_->WaitKilled(Deadline::After(60s))) << point;
   }
