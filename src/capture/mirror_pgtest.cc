@@ -249,6 +249,10 @@ TEST_F(Mirror, ABacklogIsPublishedInBatchesOfWholeTransactions) {
   backlog("n");
   EXPECT_EQ(store_->Value("SELECT max(puts) FROM tidemark.basis_member WHERE basis > 1"), "200")
       << "the second transaction fills a batch, and is published with it";
+  EXPECT_EQ(store_->Value("SELECT max(n) FROM (SELECT count(DISTINCT cmin::text) AS n "
+                          "FROM tidemark_history.d1 GROUP BY xmin::text) b"),
+            "1")
+      << "it was applied in parts, by several statements";
   source_->Execute("ALTER TABLE t ADD m int");
   backlog("m");
   EXPECT_EQ(store_->Value("SELECT count(*) FROM tidemark_history.d1"), "8000");
