@@ -17,6 +17,9 @@ using base::Error;
 
 namespace {
 
+constexpr const char* kVerify =
+    "The mirror differs from its source; compare with \"tidemark verify\".";
+
 void WriteI32(std::string& out, int32_t value) {
   char bytes[8];
   wire::StoreBigEndian(bytes, int32_t{4});
@@ -30,6 +33,13 @@ void WriteHash(std::string& out, const RowHash& hash) {
   wire::StoreBigEndian(bytes + 4, hash.high);
   wire::StoreBigEndian(bytes + 12, hash.low);
   out.append(bytes, sizeof bytes);
+}
+
+// Of the key's first column, as a number of the same order: enough to have neighbours together.
+uint64_t LeadingBytes(std::string_view key) {
+  char bytes[8] = {};
+  if (key.size() > sizeof(int32_t)) key.substr(sizeof(int32_t)).copy(bytes, sizeof bytes);
+  return wire::LoadBigEndian<uint64_t>(bytes);
 }
 
 // The image's fields, a kept one as NULL, and which were kept as the bits of a bytea.
@@ -58,7 +68,12 @@ void WriteImage(std::string& out, const Image& image, size_t columns, std::strin
 Applier::Applier(pg::Connection& store, HistoryLimits limits)
     : store_(&store), partitions_(store, limits) {
   PreparePlanner();
-  store_->Execute("SET temp_buffers = '32MB'");
+  // A batch's rows in memory: what is staged, and what an update ends.
+  store_->Execute(R"sql(
+SET temp_buffers = '32MB';
+SELECT pg_catalog.set_config('work_mem', greatest(
+  pg_catalog.pg_size_bytes(pg_catalog.current_setting('work_mem')) / 1024, 32768) || 'kB', false)
+)sql");
 }
 
 void Applier::PreparePlanner() {
@@ -101,27 +116,33 @@ Applier::Staged Applier::Stage(Transition& transition, const ApplyStatements& sq
       wanted.insert(entries[i].kept_from);
     }
   }
-  RowStream rows(*store_, sql.copy_stage, sql.columns + 7);
   // In the order of the key, neighbours in the index are looked up one after the other.
-  std::vector<uint32_t> order;
+  std::vector<std::pair<uint64_t, uint32_t>> order;
   for (uint32_t i = 0; i < entries.size(); ++i) {
-    if (entries[i].base) order.push_back(i);
+    if (entries[i].base) order.emplace_back(LeadingBytes(entries[i].key), i);
   }
-  std::sort(order.begin(), order.end(),
-            [&](uint32_t a, uint32_t b) { return entries[a].key < entries[b].key; });
-  Staged staged{.rows = static_cast<int64_t>(order.size())};
+  std::ranges::sort(order);
+  RowStream rows(*store_, sql.copy_stage, sql.staged_columns);
+  Staged staged;
   std::string kept;
-  for (const uint32_t i : order) {
+  for (const auto& [leading, i] : order) {
     const auto& entry = entries[i];
-    const bool replaced = entry.live && d.keying == Keying::kKey;
     auto& writer = rows.Begin();
     auto& out = rows.buffer();
-    const bool kept_here = replaced && entry.image.has_kept && entry.kept_from == i;
+    if (d.keying == Keying::kMultiset) {
+      ++staged.removed;
+      WriteI32(out, static_cast<int32_t>(i));
+      writer.WriteI64(entry.base_closed);
+      WriteHash(out, entry.hash);
+      continue;
+    }
+    const bool kept_here = entry.live && entry.image.has_kept && entry.kept_from == i;
     kept.assign((sql.columns + 7) / 8, '\0');
     staged.keeps = staged.keeps || kept_here;
     // A live image that needs another row's values is written later, once they are known.
-    const bool later = replaced && entry.image.has_kept && !kept_here;
-    if (replaced && !later) {
+    const bool replaced = entry.live && (!entry.image.has_kept || kept_here);
+    ++(replaced ? staged.replaced : staged.removed);
+    if (replaced) {
       WriteImage(out, entry.image, sql.columns, &kept);
     } else {
       ImageReader key({entry.key.data(), static_cast<uint32_t>(entry.key.size())});
@@ -131,23 +152,15 @@ Applier::Staged Applier::Stage(Transition& transition, const ApplyStatements& sq
         writer.WriteField(field.length < 0 ? wire::CopyField{} : wire::CopyField{field.value});
       }
     }
-    (replaced && !later ? staged.replaces : staged.removes) = true;
     WriteI32(out, static_cast<int32_t>(i));
-    writer.WriteField(replaced && !later ? "u" : "d");
     writer.WriteI64(entry.base_closed);
-    if (replaced && !later) {
+    if (replaced) {
       writer.WriteI64(entry.from);
     } else {
       writer.WriteNull();
     }
     writer.WriteField(kept_here ? wire::CopyField{kept} : wire::CopyField{});
-    const bool is_wanted = wanted.contains(i);
-    writer.WriteField(std::string_view(is_wanted ? "\1" : "\0", 1));
-    if (d.keying == Keying::kMultiset) {
-      WriteHash(out, entry.hash);
-    } else {
-      writer.WriteNull();
-    }
+    writer.WriteField(std::string_view(wanted.contains(i) ? "\1" : "\0", 1));
   }
   rows.Finish();
   return staged;
@@ -247,18 +260,66 @@ void Applier::CopyVersions(Transition& transition, const ApplyStatements& sql) {
   store_->ExecutePrepared(sql.versions_to_current, {});
 }
 
-void Applier::RequireFound(const Dataset& dataset, const ApplyStatements& sql,
-                           const Staged& staged, int64_t found) {
-  if (found == staged.rows) return;
-  if (found > staged.rows) {
-    throw Error(base::kDataCorrupted,
-                fmt::format("{} has more than one row under one key", dataset.name.Display()));
-  }
+void Applier::RefuseMissing(const Dataset& dataset, const ApplyStatements& sql) {
   const auto missing = store_->Execute(sql.find_missing);
-  const auto key = missing.rows() == 1 ? missing.str(0, 0) : "unknown";
+  if (missing.rows() == 0) return;
+  throw Error(base::kDataCorrupted, fmt::format("{} has no row for a change of its key {}",
+                                                dataset.name.Display(), missing.str(0, 0)))
+      .Hint(kVerify);
+}
+
+void Applier::RequireFound(const Dataset& dataset, const ApplyStatements& sql, int64_t staged,
+                           int64_t found) {
+  if (found == staged) return;
+  if (found < staged) RefuseMissing(dataset, sql);
   throw Error(base::kDataCorrupted,
-              fmt::format("{} has no row for a change of its key {}", dataset.name.Display(), key))
-      .Hint("The mirror differs from its source; compare with \"tidemark verify\".");
+              fmt::format("{} has other than one row for each changed key", dataset.name.Display()))
+      .Hint(kVerify);
+}
+
+// Returns how many versions have gone to history.
+int64_t Applier::Remove(const Dataset& d, const ApplyStatements& sql, int64_t staged) {
+  const auto ended = store_->ExecutePrepared(sql.removed_to_history, {}).affected();
+  // Fewer where versions began in the tx that ends them, too.
+  if (ended < staged) RefuseMissing(d, sql);
+  RequireFound(d, sql, staged, store_->ExecutePrepared(sql.remove, {}).affected());
+  return ended;
+}
+
+int64_t Applier::Replace(const Dataset& d, const ApplyStatements& sql, const Staged& staged) {
+  store_->ExecutePrepared(
+      "SELECT pg_catalog.set_config('tidemark.keep_ended', $1, true), "
+      "pg_catalog.set_config('tidemark.kept_ended', '', true)",
+      {sql.replaced_to_history});
+  const auto& replace = staged.keeps ? sql.replace_keeping : sql.replace;
+  RequireFound(d, sql, staged.replaced, store_->ExecutePrepared(replace, {}).affected());
+  const auto kept =
+      store_->ExecutePrepared("SELECT pg_catalog.current_setting('tidemark.kept_ended')", {});
+  if (kept.text(0, 0).empty()) {
+    throw Error(base::kNotInPrerequisiteState,
+                fmt::format("the trigger that keeps the history of {} is gone or disabled",
+                            d.name.Display()))
+        .Hint(fmt::format("Nothing is lost: nothing of it is published. Enable it, or make it again "
+                          "with SELECT tidemark.keep_ended_of('{}').",
+                          d.Current()));
+  }
+  return kept.int64(0, 0);
+}
+
+// Ends versions that the store has. Returns how many have gone to history.
+int64_t Applier::ApplyStaged(Transition& transition, const ApplyStatements& sql) {
+  const Dataset& d = transition.dataset();
+  const Staged staged = Stage(transition, sql);
+  base::KillPoint("apply.staged");
+  if (d.keying == Keying::kMultiset) {
+    RequireFound(d, sql, staged.removed, store_->ExecutePrepared(sql.find, {}).affected());
+  } else if (NeedsKept(transition)) {
+    FetchKept(transition, sql);
+  }
+  int64_t to_history = 0;
+  if (staged.removed > 0) to_history += Remove(d, sql, staged.removed);
+  if (staged.replaced > 0) to_history += Replace(d, sql, staged);
+  return to_history;
 }
 
 void Applier::Apply(Transition& transition) {
@@ -273,23 +334,7 @@ void Applier::Apply(Transition& transition) {
     const bool any_base = std::any_of(transition.entries().begin(), transition.entries().end(),
                                       [](const auto& e) { return e.base; });
     int64_t to_history = static_cast<int64_t>(transition.closed().size());
-    if (any_base) {
-      const Staged staged = Stage(transition, sql);
-      base::KillPoint("apply.staged");
-      if (d.keying == Keying::kKey && !staged.removes && !NeedsKept(transition)) {
-        to_history += store_->ExecutePrepared(sql.staged_to_history, {}).affected();
-        const auto& replace = staged.keeps ? sql.replace_staged_keeping : sql.replace_staged;
-        RequireFound(d, sql, staged, store_->ExecutePrepared(replace, {}).affected());
-      } else {
-        RequireFound(d, sql, staged, store_->ExecutePrepared(sql.find, {}).affected());
-        if (NeedsKept(transition)) FetchKept(transition, sql);
-        to_history += store_->ExecutePrepared(sql.to_history, {}).affected();
-        if (staged.removes) store_->ExecutePrepared(sql.remove, {});
-        if (staged.replaces) {
-          store_->ExecutePrepared(staged.keeps ? sql.replace_keeping : sql.replace, {});
-        }
-      }
-    }
+    if (any_base) to_history += ApplyStaged(transition, sql);
     CopyVersions(transition, sql);
     partitions_.Count(d, to_history);
   } catch (Error& error) {

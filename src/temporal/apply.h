@@ -1,9 +1,8 @@
 // Writing a transition into the plane: closed versions to history, the newest to the current
-// table. The recipe of design.md, section 3.3: stage the rows that end, look each up once by key,
-// keep its ctid, and let history, deletes and updates go by ctid. Where all of them are replaced
-// under their keys, which is what most batches do, history and updates go by key themselves: a
-// second look-up costs less than to keep what the first has found. One thread, inside the
-// transaction that its caller publishes.
+// table. The recipe of design.md, section 3.3, but by key (docs/design/0016): stage the rows that
+// end; what the update of those that are replaced has found goes to history by a trigger, and what
+// is removed before it is. Datasets without a key look each row up by its hash and go by ctid. One
+// thread, inside the transaction that its caller publishes.
 #pragma once
 
 #include <map>
@@ -54,15 +53,20 @@ class Applier {
  private:
   const ApplyStatements& For(const Dataset& dataset);
   struct Staged {
-    int64_t rows = 0;
-    bool removes = false, replaces = false, keeps = false;
+    int64_t removed = 0, replaced = 0;
+    bool keeps = false;
   };
   Staged Stage(Transition& transition, const ApplyStatements& sql);
+  int64_t ApplyStaged(Transition& transition, const ApplyStatements& sql);
+  int64_t Remove(const Dataset& dataset, const ApplyStatements& sql, int64_t staged);
+  int64_t Replace(const Dataset& dataset, const ApplyStatements& sql, const Staged& staged);
   static bool NeedsKept(Transition& transition);
   void FetchKept(Transition& transition, const ApplyStatements& sql);
   void CopyVersions(Transition& transition, const ApplyStatements& sql);
+  /// Throws XX001 if a staged row has no current one; before any is removed.
+  void RefuseMissing(const Dataset& dataset, const ApplyStatements& sql);
   /// Throws XX001 unless every staged row was found once.
-  void RequireFound(const Dataset& dataset, const ApplyStatements& sql, const Staged& staged,
+  void RequireFound(const Dataset& dataset, const ApplyStatements& sql, int64_t staged,
                     int64_t found);
 
   pg::Connection* store_;

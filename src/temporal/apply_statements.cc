@@ -32,10 +32,10 @@ ApplyStatements StatementsFor(const Dataset& d) {
     definitions += fmt::format("{}{} {}", comma, place(i), column.binary ? column.type_sql : "text");
     places += comma + place(i);
     values += fmt::format("{}v.{}{}", comma, place(i), cast);
-    sets += fmt::format("{}{} = l.{}{}", comma, name, place(i), cast);
+    sets += fmt::format("{}{} = s.{}{}", comma, name, place(i), cast);
     sets_keeping += fmt::format(
-        "{0}{1} = CASE WHEN l._kept IS NOT NULL AND pg_catalog.get_bit(l._kept, {2}) = 1 "
-        "THEN c.{1} ELSE l.{3}{4} END",
+        "{0}{1} = CASE WHEN s._kept IS NOT NULL AND pg_catalog.get_bit(s._kept, {2}) = 1 "
+        "THEN c.{1} ELSE s.{3}{4} END",
         comma, name, i, place(i), cast);
   }
   // What the source no longer has: a row's older versions keep it, its newer ones never get it.
@@ -49,85 +49,79 @@ ApplyStatements StatementsFor(const Dataset& d) {
   const std::string stored_current = d.StoredColumnList("c.");
   const auto defined = separated(definitions);
   const bool multiset = d.keying == Keying::kMultiset;
+  const std::string staged = multiset ? "_ord, _close, _hash"
+                                      : separated(places) + "_ord, _close, _new, _kept, _wanted";
+  s->staged_columns = multiset ? 3 : d.columns.size() + 5;
   s->create = fmt::format(
       R"sql(
-CREATE TEMPORARY TABLE IF NOT EXISTS stage_{id} (
-  {defined}_ord integer, _op "char", _close bigint, _new bigint, _kept bytea, _wanted boolean,
-  _hash uuid) ON COMMIT DELETE ROWS;
+CREATE TEMPORARY TABLE IF NOT EXISTS stage_{id} ({stage}) ON COMMIT DELETE ROWS;
 CREATE TEMPORARY TABLE IF NOT EXISTS found_{id} (
-  {defined}_ord integer, _op "char", _close bigint, _new bigint, _kept bytea, _wanted boolean,
-  _hash uuid, _ctid tid) ON COMMIT DELETE ROWS;
+  _ord integer, _close bigint, _ctid tid) ON COMMIT DELETE ROWS;
 CREATE TEMPORARY TABLE IF NOT EXISTS versions_{id} (
   {defined}_from bigint, _to bigint, _hash uuid) ON COMMIT DELETE ROWS
 )sql",
-      fmt::arg("id", d.id), fmt::arg("defined", defined));
-  s->copy_stage = fmt::format(
-      "COPY {} ({}_ord, _op, _close, _new, _kept, _wanted, _hash) FROM STDIN (FORMAT binary)",
-      stage, separated(places));
+      fmt::arg("id", d.id), fmt::arg("defined", defined),
+      fmt::arg("stage", multiset ? "_ord integer, _close bigint, _hash uuid"
+                                 : defined + "_ord integer, _close bigint, _new bigint, "
+                                             "_kept bytea, _wanted boolean"));
+  s->copy_stage = fmt::format("COPY {} ({}) FROM STDIN (FORMAT binary)", stage, staged);
 
-  // That a current row and a staged one, `by` that name, are of one key.
-  const auto matching = [&](std::string_view by) {
-    std::string match;
-    for (const size_t i : d.KeyPositions()) {
-      const auto& column = d.columns[i];
-      match += fmt::format("{}c.{} = {}.{}{}", match.empty() ? "" : " AND ",
-                           QuoteIdentifier(column.name), by, place(i),
-                           column.binary ? "" : "::" + column.type_sql);
-    }
-    return match.empty() ? "false" : match;
-  };
-  std::string shown = d.key_columns.empty() ? "'the whole row'" : "";
+  // That a current row and a staged one are of one key.
+  std::string matching, shown;
   for (const size_t i : d.KeyPositions()) {
+    const auto& column = d.columns[i];
+    matching += fmt::format("{}c.{} = s.{}{}", matching.empty() ? "" : " AND ",
+                            QuoteIdentifier(column.name), place(i),
+                            column.binary ? "" : "::" + column.type_sql);
     shown += fmt::format("{}{} || coalesce(s.{}::text, 'null')", shown.empty() ? "" : " || ', ' || ",
-                         base::QuoteLiteral(base::DisplayIdentifier(d.columns[i].name) + "="),
-                         place(i));
+                         base::QuoteLiteral(base::DisplayIdentifier(column.name) + "="), place(i));
   }
   if (multiset) {
     s->find = fmt::format(
         R"sql(
 INSERT INTO {found}
-SELECT s.*, c._ctid
-FROM (SELECT x.*, pg_catalog.row_number() OVER (PARTITION BY x._hash ORDER BY x._ord) AS n
-      FROM {stage} x) AS n
-JOIN {stage} s ON s._ord = n._ord
+SELECT n._ord, n._close, c._ctid
+FROM (SELECT s.*, pg_catalog.row_number() OVER (PARTITION BY s._hash ORDER BY s._ord) AS n
+      FROM {stage} s) AS n
 JOIN LATERAL (SELECT k.ctid AS _ctid FROM {current} k WHERE k._hash = n._hash
               ORDER BY k.ctid OFFSET n.n - 1 LIMIT 1) AS c ON true
 )sql",
         fmt::arg("found", found), fmt::arg("stage", stage), fmt::arg("current", current));
-  } else {
-    s->find = fmt::format(
-        "INSERT INTO {} SELECT s.*, c.ctid FROM {} s JOIN {} c ON {} ORDER BY c.ctid", found,
-        stage, current, matching("s"));
+    s->find_missing = fmt::format(
+        "SELECT 'the whole row' FROM {} s WHERE NOT EXISTS (SELECT FROM {} f WHERE f._ord = s._ord) "
+        "LIMIT 1",
+        stage, found);
+    s->removed_to_history = fmt::format(
+        "INSERT INTO {} ({}_from, _to) SELECT {}c._from, f._close FROM {} f JOIN {} c "
+        "ON c.ctid = f._ctid WHERE c._from < f._close",
+        history, separated(stored), separated(stored_current), found, current);
+    s->remove = fmt::format("DELETE FROM {} c USING {} f WHERE c.ctid = f._ctid", current, found);
+  } else if (!matching.empty()) {
+    s->find_missing = fmt::format(
+        "SELECT {} FROM {} s WHERE NOT EXISTS (SELECT FROM {} c WHERE {}) ORDER BY s._ord LIMIT 1",
+        shown, stage, current, matching);
+    std::string fetched;
+    for (const auto& column : d.columns) {
+      fetched += fmt::format(", c.{}{}", QuoteIdentifier(column.name), column.binary ? "" : "::text");
+    }
+    s->fetch_kept = fmt::format(
+        "COPY (SELECT s._ord{} FROM {} s JOIN {} c ON {} WHERE s._wanted) TO STDOUT (FORMAT binary)",
+        fetched, stage, current, matching);
+    s->removed_to_history = fmt::format(
+        "INSERT INTO {} ({}_from, _to) SELECT {}c._from, s._close FROM {} s JOIN {} c ON {} "
+        "WHERE s._new IS NULL AND c._from < s._close",
+        history, separated(stored), separated(stored_current), stage, current, matching);
+    s->remove = fmt::format("DELETE FROM {} c USING {} s WHERE {} AND s._new IS NULL", current, stage,
+                            matching);
+    s->replaced_to_history = fmt::format(
+        "INSERT INTO {} ({}_from, _to) SELECT {}c._from, s._close FROM ended c JOIN {} s ON {} "
+        "WHERE c._from < s._close",
+        history, separated(stored), separated(stored_current), stage, matching);
+    constexpr const char* kReplace =
+        "UPDATE {} c SET {}_from = s._new FROM {} s WHERE {} AND s._new IS NOT NULL";
+    s->replace = fmt::format(kReplace, current, separated(sets), stage, matching);
+    s->replace_keeping = fmt::format(kReplace, current, separated(sets_keeping), stage, matching);
   }
-  s->find_missing = fmt::format(
-      "SELECT {} FROM {} s WHERE NOT EXISTS (SELECT FROM {}) ORDER BY s._ord LIMIT 1", shown, stage,
-      multiset ? found + " l WHERE l._ord = s._ord" : current + " c WHERE " + matching("s"));
-  std::string fetched;
-  for (const auto& column : d.columns) {
-    fetched += fmt::format(", c.{}{}", QuoteIdentifier(column.name), column.binary ? "" : "::text");
-  }
-  s->fetch_kept = fmt::format(
-      "COPY (SELECT l._ord{} FROM {} l JOIN {} c ON c.ctid = l._ctid WHERE l._wanted) "
-      "TO STDOUT (FORMAT binary)",
-      fetched, found, current);
-  s->to_history = fmt::format(
-      "INSERT INTO {} ({}_from, _to) SELECT {}c._from, l._close FROM {} l JOIN {} c ON c.ctid = "
-      "l._ctid WHERE c._from < l._close",
-      history, separated(stored), separated(stored_current), found, current);
-  s->remove = fmt::format("DELETE FROM {} c USING {} l WHERE c.ctid = l._ctid AND l._op = 'd'",
-                          current, found);
-  constexpr const char* kReplace =
-      "UPDATE {} c SET {}_from = l._new FROM {} l WHERE c.ctid = l._ctid AND l._op = 'u'";
-  s->replace = fmt::format(kReplace, current, separated(sets), found);
-  s->replace_keeping = fmt::format(kReplace, current, separated(sets_keeping), found);
-  s->staged_to_history = fmt::format(
-      "INSERT INTO {} ({}_from, _to) SELECT {}c._from, s._close FROM {} s JOIN {} c ON {} "
-      "WHERE c._from < s._close",
-      history, separated(stored), separated(stored_current), stage, current, matching("s"));
-  constexpr const char* kReplaceStaged = "UPDATE {} c SET {}_from = l._new FROM {} l WHERE {}";
-  s->replace_staged = fmt::format(kReplaceStaged, current, separated(sets), stage, matching("l"));
-  s->replace_staged_keeping =
-      fmt::format(kReplaceStaged, current, separated(sets_keeping), stage, matching("l"));
   s->copy_history = fmt::format("COPY {} ({}_from, _to) FROM STDIN (FORMAT binary)", history,
                                 separated(names));
   s->copy_current = fmt::format("COPY {} ({}_from{}) FROM STDIN (FORMAT binary)", current,

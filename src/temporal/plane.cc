@@ -68,6 +68,7 @@ WITH (fillfactor = {}, autovacuum_vacuum_scale_factor = 0.1)
 )sql",
       dataset.Current(), dataset.keying == Keying::kMultiset ? ", _hash uuid NOT NULL" : "",
       columns.empty() ? "" : ", ", columns, kFillFactorFirst));
+  store.Execute("SELECT tidemark.keep_ended_of($1)", {dataset.Current()});
 }
 
 std::vector<std::string> BuildIndexes(pg::Connection& store, const Dataset& dataset,
