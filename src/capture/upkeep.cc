@@ -19,6 +19,8 @@ using base::Deadline;
 
 constexpr std::chrono::seconds kInterval{5};
 constexpr std::chrono::seconds kConnectMax{10};
+// Collecting them takes up to a second of a table that changes all the time.
+constexpr std::chrono::minutes kStatisticsAge{1};
 
 // Status has it as long as it lasts; the log, when it becomes worse or better.
 void LookAtSlot(pg::Connection& source, const std::string& slot, int64_t warn_bytes,
@@ -54,7 +56,7 @@ Upkeep::Upkeep(MirrorOptions options, std::string slot, Progress& progress) {
           store = temporal::OpenStore(options.store_dsn, Deadline::After(kConnectMax), stop);
           store->SetLimits(std::chrono::hours(1), stop);
         }
-        temporal::RefreshStatistics(*store);
+        temporal::RefreshStatistics(*store, kStatisticsAge);
         while (!stop.stop_requested() && temporal::SealOne(*store, options.history)) {
         }
       } catch (const base::Error& error) {

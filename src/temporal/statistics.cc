@@ -1,5 +1,7 @@
 #include "temporal/statistics.h"
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 
 namespace tidemark::temporal {
@@ -23,12 +25,13 @@ LEFT JOIN analyzed v ON v.relid = t.versions
 WHERE greatest(c.at, (SELECT max(p.at) FROM pg_catalog.pg_inherits i
                       JOIN analyzed p ON p.relid = i.inhrelid
                       WHERE i.inhparent = t.history)) > coalesce(v.at, '-infinity')
+  AND coalesce(v.at <= pg_catalog.clock_timestamp() - $1::interval, true)
 )sql";
 
 }  // namespace
 
-void RefreshStatistics(pg::Connection& store) {
-  const auto outdated = store.Execute(kOutdated);
+void RefreshStatistics(pg::Connection& store, std::chrono::seconds age_least) {
+  const auto outdated = store.Execute(kOutdated, {fmt::format("{} s", age_least.count())});
   for (int i = 0; i < outdated.rows(); ++i) {
     try {
       pg::Transaction tx(store);
