@@ -234,8 +234,13 @@ bool Comparison::Advance(const std::vector<Commit>& commits) {
       }
     }
     model_.Apply(commit);
-    if (commit.end <= *first_) continue;
-    for (auto& [name, promises] : changing_) promises.Note(commit, model_.DigestOf(name));
+    // A table may have been published before the first copy's snapshot, and after its tables were
+    // chosen.
+    const bool in_first = commit.end <= *first_;
+    for (auto& [name, promises] : changing_) {
+      if (!in_first || promises.absent()) promises.Note(commit, model_.DigestOf(name));
+    }
+    if (in_first) continue;
     const auto found = txs_.find(commit.end);
     const Tx* tx = found == txs_.end() ? nullptr : &found->second;
     bool certain = false, possible = false;
