@@ -242,7 +242,8 @@ void Run::Settle() {
   try {
     for (auto& member : members_) member.capture->CleanUp(member.good());
     temporal::RefreshStatistics(store_);
-    while (!stop_.stop_requested() && temporal::SealOne(store_, options_.history)) {
+    temporal::Sealer sealer(options_.history);
+    while (!stop_.stop_requested() && sealer.SealOne(store_)) {
     }
   } catch (const Error& error) {
     spdlog::warn("the next capture will tidy up after this one: {}", error.what());

@@ -45,6 +45,7 @@ Upkeep::Upkeep(MirrorOptions options, std::string slot, Progress& progress) {
   thread_ = std::jthread([options = std::move(options), slot = std::move(slot),
                           &progress](std::stop_token stop) {
     std::optional<pg::Connection> source, store;
+    temporal::Sealer sealer(options.history);
     pg::Bell bell;
     while (!stop.stop_requested()) {
       try {
@@ -57,7 +58,7 @@ Upkeep::Upkeep(MirrorOptions options, std::string slot, Progress& progress) {
           store->SetLimits(std::chrono::hours(1), stop);
         }
         temporal::RefreshStatistics(*store, kStatisticsAge);
-        while (!stop.stop_requested() && temporal::SealOne(*store, options.history)) {
+        while (!stop.stop_requested() && sealer.SealOne(*store)) {
         }
       } catch (const base::Error& error) {
         if (!stop.stop_requested()) spdlog::warn("upkeep: {}", error.what());

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <vector>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -19,6 +20,9 @@ namespace {
 // alive at an instant.
 constexpr int kSlabs = 32;
 constexpr int kPagesPerRange = 16;
+
+// What cannot be sealed was rewritten in vain.
+constexpr std::chrono::hours kRefusedFor{1};
 
 // Retention drops whole partitions: none of several spans more than this part of it.
 constexpr int64_t kSpansOfRetention = 8;
@@ -62,7 +66,8 @@ class Turn {
 // What was rewritten is finished first.
 constexpr const char* kRewritten = R"sql(
 SELECT p.dataset, coalesce(p.rewritten_from, p.number), p.number
-FROM tidemark.history_partition p WHERE p.rewritten_by IS NOT NULL
+FROM tidemark.history_partition p
+WHERE p.rewritten_by IS NOT NULL AND p.dataset::text <> ALL ($1::text[])
 ORDER BY p.dataset, p.number LIMIT 1
 )sql";
 
@@ -74,7 +79,8 @@ std::string PublishedAt(std::string_view tx) {
       tx);
 }
 
-// $1: whether it matters when transactions were published. $2: how long a closed one waits.
+// $1: whether it matters when transactions were published. $2: how long a closed one waits. $3: not of
+// these datasets.
 constexpr const char* kMeasured = R"sql(
 SELECT p.dataset, p.number, p.sealed,
        coalesce(pg_catalog.pg_relation_size(to_regclass(
@@ -84,7 +90,7 @@ SELECT p.dataset, p.number, p.sealed,
        CASE WHEN p.sealed THEN false
             ELSE coalesce({closed} <= pg_catalog.clock_timestamp() - $2::interval, true) END
 FROM tidemark.history_partition p JOIN tidemark.dataset d ON d.id = p.dataset
-WHERE p.tx_to IS NOT NULL
+WHERE p.tx_to IS NOT NULL AND p.dataset::text <> ALL ($3::text[])
 ORDER BY p.dataset, p.number
 )sql";
 
@@ -93,9 +99,10 @@ struct Chosen {
   Neighbours partitions;
 };
 
-// Closed ones first, of whichever dataset; then sealed ones.
-std::optional<Chosen> Choose(pg::Connection& store, const HistoryLimits& limits) {
-  const auto rewritten = store.Execute(kRewritten);
+// Closed ones first, of whichever dataset but those; then sealed ones.
+std::optional<Chosen> Choose(pg::Connection& store, const HistoryLimits& limits,
+                             const std::vector<std::string>& passed) {
+  const auto rewritten = store.Execute(kRewritten, {TextArray(passed)});
   if (rewritten.rows() > 0) {
     return Chosen{rewritten.str(0, 0), {static_cast<int>(rewritten.int64(0, 1)),
                                         static_cast<int>(rewritten.int64(0, 2))}};
@@ -112,7 +119,8 @@ std::optional<Chosen> Choose(pg::Connection& store, const HistoryLimits& limits)
       fmt::format(kMeasured, fmt::arg("from", PublishedAt("p.tx_from")),
                   fmt::arg("to", PublishedAt("p.tx_to")),
                   fmt::arg("closed", PublishedAt("p.tx_to - 1"))),
-      {bounds.span_us_max ? "true" : "false", fmt::format("{} s", limits.seal_after.count())});
+      {bounds.span_us_max ? "true" : "false", fmt::format("{} s", limits.seal_after.count()),
+       TextArray(passed)});
   const auto microseconds = [&](int row, int column) -> std::optional<int64_t> {
     if (measured.is_null(row, column)) return std::nullopt;
     return measured.int64(row, column);
@@ -153,8 +161,9 @@ JOIN tidemark.dataset d ON d.id = f.dataset
 WHERE f.dataset = $1 AND f.number = $2 AND l.number = $3
 )sql";
 
-std::optional<Group> Find(pg::Connection& store, const HistoryLimits& limits) {
-  const auto chosen = Choose(store, limits);
+std::optional<Group> Find(pg::Connection& store, const HistoryLimits& limits,
+                          const std::vector<std::string>& passed) {
+  const auto chosen = Choose(store, limits, passed);
   if (!chosen) return std::nullopt;
   Group group{.dataset = chosen->dataset, .first = std::to_string(chosen->partitions.first),
               .last = std::to_string(chosen->partitions.last)};
@@ -280,30 +289,49 @@ WHERE dataset = {dataset} AND number = {last}
   }
 }
 
-}  // namespace
+// What a group has to wait for: snapshots, as all others would, or those who use the dataset.
+enum class Sealed { kDone, kAwaitsSnapshots, kAwaitsUsers };
 
-bool SealOne(pg::Connection& store, const HistoryLimits& limits) {
-  const Turn turn(store);
-  if (!turn.taken()) return false;
-  const auto group = Find(store, limits);
-  if (!group) return false;
+Sealed Seal(pg::Connection& store, const Group& group) {
   try {
-    if (!group->rewritten) Rewrite(store, *group);
-    if (!Freeze(store, *group)) {
-      spdlog::debug("sealing {} waits for older snapshots", group->Name());
-      return false;
+    if (!group.rewritten) Rewrite(store, group);
+    if (!Freeze(store, group)) {
+      spdlog::debug("sealing {} waits for older snapshots", group.Name());
+      return Sealed::kAwaitsSnapshots;
     }
     constexpr int kTries = 20;
     for (int i = 0; i < kTries; ++i) {
-      if (SwapIn(store, *group)) {
-        spdlog::debug("sealed {}", group->Name());
-        return true;
+      if (SwapIn(store, group)) {
+        spdlog::debug("sealed {}", group.Name());
+        return Sealed::kDone;
       }
     }
-    spdlog::debug("sealing {} waits for its users", group->Name());
+    spdlog::debug("sealing {} waits for its users", group.Name());
   } catch (const Error& error) {  // DiscardRewritten has ended it, or dropped what there was of it
     if (error.state() != base::kQueryCanceled && error.state() != base::kUndefinedTable) throw;
-    spdlog::debug("sealing {} makes way for a change of its history", group->Name());
+    spdlog::debug("sealing {} makes way for a change of its history", group.Name());
+  }
+  return Sealed::kAwaitsUsers;
+}
+
+}  // namespace
+
+bool Sealer::SealOne(pg::Connection& store) {
+  const Turn turn(store);
+  if (!turn.taken()) return false;
+  std::erase_if(refused_, [](const auto& each) { return each.second.passed(); });
+  std::vector<std::string> passed;
+  for (const auto& [dataset, until] : refused_) passed.push_back(dataset);
+  while (const auto group = Find(store, limits_, passed)) {
+    try {
+      const auto sealed = Seal(store, *group);
+      if (sealed != Sealed::kAwaitsUsers) return sealed == Sealed::kDone;
+    } catch (const Error& error) {
+      if (error.state() != base::kDataCorrupted) throw;
+      spdlog::warn("{}", error.Full());
+      refused_.insert_or_assign(group->dataset, base::Deadline::After(kRefusedFor));
+    }
+    passed.push_back(group->dataset);
   }
   return false;
 }

@@ -58,7 +58,7 @@ class Sealing : public tests::MirrorFixture {
   void SealAll(const temporal::HistoryLimits& limits) {
     const auto deadline = Deadline::After(60s);
     for (int idle = 0; idle < 3 && !deadline.passed();) {
-      if (temporal::SealOne(*sealer_, limits)) {
+      if (temporal::Sealer(limits).SealOne(*sealer_)) {
         idle = 0;
         continue;
       }
@@ -92,12 +92,12 @@ TEST_F(Sealing, ClosedOnesWaitForOthersToBeSealedWithThem) {
   const auto before = Rows(*store_, kAll);
   const auto deadline = Deadline::After(60s);
   while (Count("sealed") == 0 && !deadline.passed()) {
-    temporal::SealOne(*sealer_, {.seal_after = 1h});
+    temporal::Sealer({.seal_after = 1h}).SealOne(*sealer_);
     std::this_thread::sleep_for(20ms);
   }
   EXPECT_EQ(Rows(*store_, "SELECT number, sealed FROM tidemark.history_partition ORDER BY number"),
             "4|t\n5|f\n6|f\n");
-  EXPECT_FALSE(temporal::SealOne(*sealer_, {.seal_after = 1h})) << "one alone waits for others";
+  EXPECT_FALSE(temporal::Sealer({.seal_after = 1h}).SealOne(*sealer_)) << "one alone waits for others";
   SealAll({});
   EXPECT_EQ(Count("sealed"), 2);
   EXPECT_EQ(Rows(*store_, kAll), before);
@@ -136,7 +136,7 @@ TEST_F(Sealing, WhatWasErasedDoesNotComeBackWithARewrite) {
   auto reader = tests::Cluster::Shared().Connect(store_->Value("SELECT current_database()"));
   pg::Transaction older(reader, "BEGIN ISOLATION LEVEL REPEATABLE READ");
   reader.Execute("SELECT 1 FROM t LIMIT 1");
-  EXPECT_FALSE(temporal::SealOne(*sealer_, {})) << "an older snapshot is open";
+  EXPECT_FALSE(temporal::Sealer({}).SealOne(*sealer_)) << "an older snapshot is open";
   ASSERT_EQ(Count("rewritten_by IS NOT NULL"), 1);
   const auto erased = temporal::Erase(*store_, {"public", "t"}, {{"id", "20"}});
   EXPECT_GT(erased, 0);
@@ -150,16 +150,40 @@ TEST_F(Sealing, WhatWasErasedDoesNotComeBackWithARewrite) {
 TEST_F(Sealing, APartitionWithVersionsOfOtherTransactionsIsLeftAsItIs) {
   ClosePartitions(1);
   store_->Execute("UPDATE tidemark_history.d1_p1 SET _to = _to + 1000000 WHERE id = 20");
-  try {
-    temporal::SealOne(*sealer_, {});
-    ADD_FAILURE() << "it was sealed without them";
-  } catch (const base::Error& error) {
-    EXPECT_EQ(error.state(), base::kDataCorrupted) << error.Full();
-  }
+  temporal::Sealer sealer({});
+  EXPECT_FALSE(sealer.SealOne(*sealer_)) << "it was sealed without them";
   EXPECT_EQ(Count("sealed OR rewritten_by IS NOT NULL"), 0);
   store_->Execute("UPDATE tidemark_history.d1_p1 SET _to = _to - 1000000 WHERE id = 20");
+  EXPECT_FALSE(sealer.SealOne(*sealer_)) << "not again right away";
   SealAll({});
   EXPECT_EQ(Count("sealed"), 1);
+}
+
+TEST_F(Sealing, OneDatasetThatHasToWaitLeavesTheOthersTheirTurn) {
+  source_->Execute("CREATE TABLE u (id int PRIMARY KEY, n int); INSERT INTO u VALUES (20, 0)");
+  ClosePartitions(1);
+  const auto upper = store_->Value("SELECT max(tx_to) FROM tidemark.history_partition");
+  for (const auto& dataset : temporal::LoadDatasets(*store_, 1)) {
+    if (dataset.name.name != "u") continue;
+    temporal::HistoryPartitions partitions(*store_, {.rows_aimed = 1});
+    partitions.Count(dataset, 1);
+    partitions.RollOver(dataset, std::stoll(upper));
+  }
+  ASSERT_EQ(closed(), 2);
+  const std::string first = "(SELECT min(id) FROM tidemark.dataset)";
+  auto user = tests::Cluster::Shared().Connect(store_->Value("SELECT current_database()"));
+  user.Execute("BEGIN; LOCK TABLE tidemark_history.d" + store_->Value("SELECT " + first) +
+               " IN ACCESS SHARE MODE");
+  const auto deadline = Deadline::After(30s);
+  while (Count("sealed") == 0 && !deadline.passed()) {
+    temporal::Sealer({}).SealOne(*sealer_);
+    std::this_thread::sleep_for(20ms);
+  }
+  EXPECT_EQ(Count("sealed AND dataset <> " + first), 1);
+  EXPECT_EQ(Count("sealed AND dataset = " + first), 0);
+  user.Execute("ROLLBACK");
+  SealAll({});
+  EXPECT_EQ(Count("sealed"), 2);
 }
 
 TEST_F(Sealing, ARewriteUnderWayIsEndedByWhatChangesClosedVersions) {

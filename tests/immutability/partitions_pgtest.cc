@@ -112,7 +112,7 @@ TEST_F(Partitions, ATransactionOlderThanASealMissesNoVersion) {
       if (sealer.Value("SELECT count(*) FROM tidemark.history_partition WHERE sealed") != "0") {
         return true;
       }
-      temporal::SealOne(sealer, {});
+      temporal::Sealer({}).SealOne(sealer);
       std::this_thread::sleep_for(20ms);
     }
     return false;
