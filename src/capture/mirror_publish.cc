@@ -48,7 +48,6 @@ void MirrorStream::StoreDrained() {
 void MirrorStream::OpenStoreTransaction() {
   if (open_ || draining_) return;
   open_.emplace(Store());
-  Writer().BeginTransaction();
 }
 
 // What a basis says of the table's pending changes.
@@ -143,10 +142,7 @@ void MirrorStream::PublishPending() {
 // On whichever thread.
 void MirrorStream::PublishBatch() {
   auto open = std::exchange(leaving_->open, std::nullopt);
-  if (!open) {
-    open.emplace(*store_);
-    applier_.BeginTransaction();
-  }
+  if (!open) open.emplace(*store_);
   for (Table* table : leaving_->tables) {
     leaving_->at_work = table;
     applier_.Apply(*table->leaving);

@@ -109,7 +109,6 @@ temporal::CapturedJournal MirrorStream::Drain(source::ChangeStream& stream, Lsn 
                                               std::stop_token stop) {
   stream_ = &stream;
   draining_ = true;
-  Writer().BeginTransaction();
   const Timestamp began = Now();
   const auto view = LookAtSource(Source(), Side(), journal_->publication, journal_->id);
   Begin(view);

@@ -20,6 +20,11 @@ namespace {
 constexpr const char* kVerify =
     "The mirror differs from its source; compare with \"tidemark verify\".";
 
+// What is deleted from temporary tables, in bytes, before they are truncated: that takes a millisecond,
+// and what was deleted is still read over.
+constexpr size_t kDeletedMost = 256 << 10;
+constexpr size_t kRowOverhead = 64;
+
 void WriteI32(std::string& out, int32_t value) {
   char bytes[8];
   wire::StoreBigEndian(bytes, int32_t{4});
@@ -306,6 +311,20 @@ int64_t Applier::Replace(const Dataset& d, const ApplyStatements& sql, const Sta
   return kept.int64(0, 0);
 }
 
+// Of the batch before; after a rollback, of the one before that.
+void Applier::DeleteStaged(const Dataset& d, const ApplyStatements& sql) {
+  if (staged_.contains(d.id)) store_->ExecutePrepared(sql.delete_staged, {});
+}
+
+// A large batch leaves nothing behind, and many small ones little.
+void Applier::NoteStaged(Transition& transition, const ApplyStatements& sql) {
+  size_t& bytes = staged_[transition.dataset().id];
+  bytes += transition.arena().bytes() + kRowOverhead * transition.entries().size();
+  if (bytes <= kDeletedMost) return;
+  store_->Execute(sql.truncate_staged);
+  bytes = 0;
+}
+
 // Ends versions that the store has. Returns how many have gone to history.
 int64_t Applier::ApplyStaged(Transition& transition, const ApplyStatements& sql) {
   const Dataset& d = transition.dataset();
@@ -326,16 +345,14 @@ void Applier::Apply(Transition& transition) {
   const Dataset& d = transition.dataset();
   try {
     const ApplyStatements& sql = For(d);
-    if (!filled_.insert(d.id).second) {
-      // The second part of one transaction finds what the first part staged.
-      store_->Execute(fmt::format(
-          "TRUNCATE pg_temp.stage_{0}, pg_temp.found_{0}, pg_temp.versions_{0}", d.id));
-    }
     const bool any_base = std::any_of(transition.entries().begin(), transition.entries().end(),
                                       [](const auto& e) { return e.base; });
+    const bool stages = any_base || !sql.all_binary;
+    if (stages) DeleteStaged(d, sql);
     int64_t to_history = static_cast<int64_t>(transition.closed().size());
     if (any_base) to_history += ApplyStaged(transition, sql);
     CopyVersions(transition, sql);
+    if (stages) NoteStaged(transition, sql);
     partitions_.Count(d, to_history);
   } catch (Error& error) {
     error.AddContext(transition.changes() == 1
@@ -351,7 +368,7 @@ void Applier::Apply(Transition& transition) {
 
 void Applier::Forget(const Dataset& d) {
   statements_.erase(d.id);
-  filled_.erase(d.id);
+  staged_.erase(d.id);
   store_->Execute(fmt::format(
       "DROP TABLE IF EXISTS pg_temp.stage_{0}, pg_temp.found_{0}, pg_temp.versions_{0}", d.id));
 }

@@ -7,7 +7,6 @@
 
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 
 #include "pg/connection.h"
@@ -30,9 +29,6 @@ class Applier {
 
   /// Rows have gone to the dataset's history by another way.
   void CountHistory(const Dataset& dataset, int64_t rows) { partitions_.Count(dataset, rows); }
-
-  /// A new transaction has begun on the connection: its temporary tables are empty.
-  void BeginTransaction() { filled_.clear(); }
 
   /// Applies and clears the transition. Throws XX001 when a row that must be there is not (naming
   /// relation and key), and whatever the store refuses.
@@ -57,6 +53,8 @@ class Applier {
     bool keeps = false;
   };
   Staged Stage(Transition& transition, const ApplyStatements& sql);
+  void DeleteStaged(const Dataset& dataset, const ApplyStatements& sql);
+  void NoteStaged(Transition& transition, const ApplyStatements& sql);
   int64_t ApplyStaged(Transition& transition, const ApplyStatements& sql);
   int64_t Remove(const Dataset& dataset, const ApplyStatements& sql, int64_t staged);
   int64_t Replace(const Dataset& dataset, const ApplyStatements& sql, const Staged& staged);
@@ -72,7 +70,8 @@ class Applier {
   pg::Connection* store_;
   HistoryPartitions partitions_;
   std::map<int, std::unique_ptr<ApplyStatements>> statements_;
-  std::set<int> filled_;  // datasets whose temporary tables this transaction has used
+  // Of datasets whose temporary tables have been used: bytes since they were truncated, about.
+  std::map<int, size_t> staged_;
 };
 
 }  // namespace tidemark::temporal

@@ -52,18 +52,26 @@ ApplyStatements StatementsFor(const Dataset& d) {
   const std::string staged = multiset ? "_ord, _close, _hash"
                                       : separated(places) + "_ord, _close, _new, _kept, _wanted";
   s->staged_columns = multiset ? 3 : d.columns.size() + 5;
-  s->create = fmt::format(
-      R"sql(
-CREATE TEMPORARY TABLE IF NOT EXISTS stage_{id} ({stage}) ON COMMIT DELETE ROWS;
-CREATE TEMPORARY TABLE IF NOT EXISTS found_{id} (
-  _ord integer, _close bigint, _ctid tid) ON COMMIT DELETE ROWS;
-CREATE TEMPORARY TABLE IF NOT EXISTS versions_{id} (
-  {defined}_from bigint, _to bigint, _hash uuid) ON COMMIT DELETE ROWS
-)sql",
-      fmt::arg("id", d.id), fmt::arg("defined", defined),
-      fmt::arg("stage", multiset ? "_ord integer, _close bigint, _hash uuid"
-                                 : defined + "_ord integer, _close bigint, _new bigint, "
-                                             "_kept bytea, _wanted boolean"));
+  // They outlive transactions: to have them emptied at each commit costs up to a millisecond for each
+  // that the session has, whether it was used or not.
+  const auto make = [&](const std::string& table, const std::string& columns) {
+    s->create += fmt::format("DROP TABLE IF EXISTS {0}; CREATE TEMPORARY TABLE {0} ({1}); ", table,
+                             columns);
+    s->truncate_staged += (s->truncate_staged.empty() ? "TRUNCATE " : ", ") + table;
+  };
+  make(stage, multiset ? "_ord integer, _close bigint, _hash uuid"
+                       : defined + "_ord integer, _close bigint, _new bigint, _kept bytea, "
+                                   "_wanted boolean");
+  std::string others;
+  if (multiset) {
+    make(found, "_ord integer, _close bigint, _ctid tid");
+    others = fmt::format("WITH f AS (DELETE FROM {}) ", found);
+  }
+  if (!s->all_binary) {
+    make(versions, defined + "_from bigint, _to bigint, _hash uuid");
+    others += fmt::format("{} v AS (DELETE FROM {}) ", others.empty() ? "WITH" : ",", versions);
+  }
+  s->delete_staged = fmt::format("{}DELETE FROM {}", others, stage);
   s->copy_stage = fmt::format("COPY {} ({}) FROM STDIN (FORMAT binary)", stage, staged);
 
   // That a current row and a staged one are of one key.

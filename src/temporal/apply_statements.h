@@ -1,5 +1,5 @@
 // The SQL by which changes of one dataset are applied. Texts only; apply.cc runs them in order. They
-// work on three temporary tables of the session, whose columns go by place (c1, c2, …) so that none
+// work on temporary tables of the session, whose columns go by place (c1, c2, …) so that none
 // can be called like one of ours:
 //   stage_<id>     rows whose store version ends, with what replaces them
 //   found_<id>     of datasets without a key: the same, each with the ctid of that version
@@ -18,6 +18,7 @@ struct ApplyStatements {
   size_t columns;
   bool all_binary;
   std::string create;         // the session's temporary tables
+  std::string delete_staged, truncate_staged;  // the same with few and with many rows
   size_t staged_columns;
   std::string copy_stage;     // rows that end, with the state that replaces them
   std::string find;           // without a key: stage × current by hash → found, with ctid
