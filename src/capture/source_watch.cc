@@ -1,5 +1,7 @@
 #include "capture/source_watch.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/log.h"
 #include "capture/source_connection.h"
@@ -13,7 +15,10 @@ using base::Deadline;
 
 namespace {
 
-constexpr std::chrono::milliseconds kInterval{1000};
+// Between two looks: twenty times as long as one takes, within these bounds. What rewrites rows unseen
+// is to be noticed within ten seconds.
+constexpr std::chrono::milliseconds kIntervalLeast{1000}, kIntervalMost{5000};
+constexpr int kShare = 20;
 constexpr std::chrono::seconds kConnectMax{10}, kLookMax{60};
 
 }  // namespace
@@ -53,6 +58,7 @@ void SourceWatch::Run(const MirrorOptions& options, int journal, const std::stop
   std::optional<pg::Connection> source, store;
   pg::Bell bell;
   while (!stop.stop_requested()) {
+    const auto began = Deadline::Clock::now();
     try {
       if (!source || !source->IsOpen()) {
         source = OpenSource(options.source_dsn, Deadline::After(kConnectMax), stop);
@@ -70,8 +76,11 @@ void SourceWatch::Run(const MirrorOptions& options, int journal, const std::stop
       source.reset();
       store.reset();
     }
+    const auto interval = std::clamp(
+        std::chrono::duration_cast<std::chrono::milliseconds>(Deadline::Clock::now() - began) * kShare,
+        kIntervalLeast, kIntervalMost);
     try {
-      bell.Wait(-1, false, Deadline::After(kInterval), stop);
+      bell.Wait(-1, false, Deadline::After(interval), stop);
     } catch (const base::Error&) {
       break;  // stopped
     }
