@@ -306,16 +306,29 @@ std::vector<std::string> ColumnsBy(const Dataset& dataset, const source::TableSt
 
 }  // namespace
 
-// Before anything is applied: what may have NULLs by now must take them.
+// Before anything is applied: what may have NULLs by now must take them. Most tables are as they are
+// at the source, and one look tells.
 void MirrorStream::AllowNulls(const SourceView& view) {
   if (!open_ && !draining_) temporal::DropNullConstraints(Store());
+  const auto strict = temporal::LoadNotNull(Store(), journal_->id);
   std::optional<pg::Transaction> own;
   for (const auto& state : view.tables) {
     const auto found = tables_.find(state.oid);
     if (found == tables_.end() || !found->second->dataset) continue;
-    if (!own && !open_ && !draining_) own.emplace(Store());
     const auto& dataset = *found->second->dataset;
-    temporal::AllowNulls(Store(), dataset, ColumnsBy(dataset, state, false));
+    const auto relations = [&](const std::string& column) {
+      const auto count = strict.find({dataset.id, column});
+      return count == strict.end() ? 0 : count->second;
+    };
+    const auto allowed = ColumnsBy(dataset, state, false);
+    if (std::ranges::any_of(allowed, relations)) {
+      if (!own && !open_ && !draining_) own.emplace(Store());
+      temporal::AllowNulls(Store(), dataset, allowed);
+    } else if (std::ranges::all_of(ColumnsBy(dataset, state, true), [&](const auto& column) {
+                 return relations(column) == temporal::kNotNullRelations;
+               })) {
+      found->second->not_null = state.not_null;
+    }
   }
   if (own) std::move(*own).Commit();
 }

@@ -29,6 +29,25 @@ void RunLocked(pg::Connection& store, const std::string& sql) {
 
 }  // namespace
 
+std::map<std::pair<int, std::string>, int> LoadNotNull(pg::Connection& store, int journal) {
+  const auto rows = store.Execute(
+      R"sql(
+SELECT d.id, a.attname, count(*)
+FROM tidemark.dataset d
+CROSS JOIN LATERAL (VALUES (d.relid::oid), (to_regclass('tidemark_current.d' || d.id)::oid)) AS r(oid)
+JOIN pg_catalog.pg_attribute a ON a.attrelid = r.oid
+WHERE d.journal = $1 AND a.attnum > 0 AND NOT a.attisdropped AND a.attnotnull
+GROUP BY d.id, a.attname
+)sql",
+      {std::to_string(journal)});
+  std::map<std::pair<int, std::string>, int> relations;
+  for (int i = 0; i < rows.rows(); ++i) {
+    relations[{static_cast<int>(rows.int64(i, 0)), rows.str(i, 1)}] =
+        static_cast<int>(rows.int64(i, 2));
+  }
+  return relations;
+}
+
 bool AllowNulls(pg::Connection& store, const Dataset& dataset,
                 const std::vector<std::string>& columns) {
   const auto strict = NotNullColumns(store, dataset);

@@ -3,13 +3,22 @@
 // for a moment, and waits two seconds for them at most: then 55P03. One thread.
 #pragma once
 
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pg/connection.h"
 #include "temporal/dataset.h"
 
 namespace tidemark::temporal {
+
+/// Of how many relations a dataset's column refuses NULLs where it does so wholly.
+inline constexpr int kNotNullRelations = 2;
+
+/// By dataset and column: how many of the dataset's relations refuse NULLs in it. Columns that none
+/// does are not there.
+std::map<std::pair<int, std::string>, int> LoadNotNull(pg::Connection& store, int journal);
 
 /// The source may send NULLs in these columns. In the caller's transaction, which goes on whatever
 /// comes of it. True if something was changed.
