@@ -1,6 +1,7 @@
 // How long a commit of the source takes to be visible in the store: from the moment at which COMMIT
 // has returned to its writer until a watcher that reads the mirrored table sees the row. Beside
-// PostgreSQL's own subscription, each running alone.
+// PostgreSQL's own subscription, each running alone. Rows of one table that are inserted; and with each
+// of them a row updated, of one of many tables after the other.
 #include <fmt/format.h>
 
 #include <atomic>
@@ -41,17 +42,29 @@ CREATE TABLE public.tick (writer integer, seq bigint, at timestamptz, payload te
 )sql");
 }
 
-// Commits one row each time it is due until the end; never earlier, and late ones at once.
+void CreateSides(pg::Connection& on, int64_t tables) {
+  for (int64_t i = 0; i < tables; ++i) {
+    on.Execute(fmt::format("CREATE TABLE public.side_{} (id integer PRIMARY KEY, n bigint, note text)", i));
+  }
+}
+
+// Commits one row each time it is due until the end; never earlier, and late ones at once. With each
+// row one of one of so many other tables is updated, of the writer's own.
 void Write(pg::Connection source, int writer, Lane& lane, Clock::time_point begin,
-           Clock::time_point end, Clock::duration interval) {
+           Clock::time_point end, Clock::duration interval, int64_t tables) {
   int64_t seq = lane.first;
   for (auto due = begin; due < end; due += interval) {
     std::this_thread::sleep_until(due);
     if (Clock::now() >= end) break;
+    if (tables > 0) {
+      source.Execute(fmt::format("BEGIN; UPDATE public.side_{} SET n = n + 1 WHERE id = {}",
+                                 (seq * kWriters + writer) % tables, writer));
+    }
     source.ExecutePrepared(
         "INSERT INTO public.tick VALUES ($1::integer, $2::bigint, clock_timestamp(), "
         "'twenty bytes of text')",
         {std::to_string(writer), std::to_string(seq++)});
+    if (tables > 0) source.Execute("COMMIT");
     lane.committed.push_back(Clock::now());
   }
 }
@@ -90,8 +103,9 @@ struct Latencies {
 
 class Latency {
  public:
-  Latency(BoundedRun& run, const CommandLine& line, double seconds)
+  Latency(BoundedRun& run, const CommandLine& line, double seconds, int64_t tables)
       : line_(line),
+        tables_(tables),
         span_(std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds))),
         source_cluster_(run, {"wal_level = logical"}),
         native_cluster_(run, line.store_settings),
@@ -102,8 +116,14 @@ class Latency {
 
   void Prepare() {
     CreateTick(source_);
-    source_.Execute("CREATE PUBLICATION tidemark FOR TABLE public.tick");
+    CreateSides(source_, tables_);
+    for (int64_t i = 0; i < tables_; ++i) {
+      source_.Execute(fmt::format("INSERT INTO public.side_{} SELECT w, 0, 'twenty bytes of text' "
+                                  "FROM generate_series(0, {}) AS w", i, kWriters - 1));
+    }
+    source_.Execute("CREATE PUBLICATION tidemark FOR ALL TABLES");
     CreateTick(native_);
+    CreateSides(native_, tables_);
     subscription_.emplace(source_cluster_.Dsn(), "tidemark", native_, kCatchUpMax);
     subscription_->Disable();
     auto mirror = Mirror();
@@ -111,20 +131,26 @@ class Latency {
     mirror->Stop();
   }
 
-  Latencies OfSubscription(int64_t rate) {
-    Say(fmt::format("the native subscription at {} commits/s", rate));
+  Latencies OfSubscription(int64_t rate, bool spread) {
+    Say(fmt::format("the native subscription at {}", Name(rate, spread)));
     subscription_->Enable();
-    auto latencies = Measure(native_cluster_, native_, rate, [] {});
+    auto latencies = Measure(native_cluster_, native_, rate, spread, [] {});
     subscription_->Disable();
     return latencies;
   }
 
-  Latencies OfTidemark(int64_t rate) {
-    Say(fmt::format("tidemark at {} commits/s", rate));
+  Latencies OfTidemark(int64_t rate, bool spread) {
+    Say(fmt::format("tidemark at {}", Name(rate, spread)));
     auto mirror = Mirror();
-    auto latencies = Measure(store_cluster_, store_, rate, [&] { mirror->RequireRunning(); });
+    auto latencies = Measure(store_cluster_, store_, rate, spread,
+                             [&] { mirror->RequireRunning(); });
     mirror->Stop();
     return latencies;
+  }
+
+  std::string Name(int64_t rate, bool spread) const {
+    if (rate == 0) return "idle";
+    return fmt::format("{} commits/s", rate) + (spread ? fmt::format(" over {} tables", tables_) : "");
   }
 
  private:
@@ -150,7 +176,7 @@ class Latency {
   }
 
   Latencies Measure(const DurableCluster& cluster, pg::Connection& store, int64_t rate,
-                    const std::function<void()>& check) {
+                    bool spread, const std::function<void()>& check) {
     AwaitStream(store, check);
     const size_t writers = rate == 0 ? 1 : kWriters;
     const Clock::duration interval =
@@ -186,7 +212,7 @@ class Latency {
         threads.emplace_back(
             Write, source_cluster_.Connect(), static_cast<int>(i), std::ref(lanes[i]),
             begin + interval * static_cast<int64_t>(i) / static_cast<int64_t>(writers),
-            begin + span_, interval);
+            begin + span_, interval, spread ? tables_ : 0);
       }
     }
     written = true;
@@ -209,6 +235,7 @@ class Latency {
   }
 
   const CommandLine& line_;
+  int64_t tables_;
   Clock::duration span_;
   DurableCluster source_cluster_, native_cluster_, store_cluster_;
   pg::Connection source_, native_, store_;
@@ -218,28 +245,30 @@ class Latency {
 
 void Measure(int argc, char** argv) {
   CommandLine line("Measures how soon a commit of the source is visible in the store.");
-  int64_t seconds = 20;
+  int64_t seconds = 20, tables = 200;
   std::vector<std::string> rates = {"0", "200", "1000"};
   line.Add("--seconds", seconds, "how long to write at each rate");
   line.Add("--rate", rates, "commits per second; 0: one every 500 ms");
+  line.Add("--tables", tables, "over how many tables updates are spread, at 200 commits/s; 0: not measured");
   line.Read(argc, argv);
   if (line.quick) {
     seconds = 2;
+    tables = 50;
     rates = {"200", "1000"};
   }
 
   BoundedRun run(line.limit());
-  Latency latency(run, line, static_cast<double>(seconds));
+  Latency latency(run, line, static_cast<double>(seconds), tables);
   Say("starting");
   latency.Prepare();
-  Report report("latency", {"commits/s wanted", "reached", "peer", "commits", "p50 ms", "p90 ms",
+  Report report("latency", {"wanted", "commits/s", "peer", "commits", "p50 ms", "p90 ms",
                             "p99 ms", "most ms"});
   report.Note("seconds at each rate", {static_cast<double>(seconds), 0});
-  for (const auto& text : rates) {
-    const int64_t rate = std::stoll(text);
+  const auto measure = [&](int64_t rate, bool spread) {
+    const auto name = latency.Name(rate, spread);
     const auto add = [&](const std::string& peer, const Latencies& l) {
       const auto& all = l.milliseconds;
-      report.Add({rate == 0 ? Cell("idle") : Cell(static_cast<double>(rate), 0),
+      report.Add({name,
                   {l.reached, 1},
                   peer,
                   {static_cast<double>(all.size()), 0},
@@ -248,21 +277,22 @@ void Measure(int argc, char** argv) {
                   {Percentile(all, 0.99), 2},
                   {Percentile(all, 1), 2}});
     };
-    const auto native = latency.OfSubscription(rate);
+    const auto native = latency.OfSubscription(rate, spread);
     add("native", native);
-    const auto ours = latency.OfTidemark(rate);
+    const auto ours = latency.OfTidemark(rate, spread);
     add("tidemark", ours);
-    for (const auto& [name, share] : {std::pair{"p50", 0.5}, {"p99", 0.99}}) {
-      const std::string at = rate == 0 ? "idle" : text + " commits/s";
-      const bool set = rate == 1000;
-      report.Figure(fmt::format("commit to visible, {}, {}: ms", at, name),
+    for (const auto& [part, share] : {std::pair{"p50", 0.5}, {"p99", 0.99}}) {
+      const bool set = rate == 1000 && !spread;
+      report.Figure(fmt::format("commit to visible, {}, {}: ms", name, part),
                     {Percentile(ours.milliseconds, share), 2},
                     !set ? "" : share < 0.9 ? "8" : "40");
       report.Figure(
-          fmt::format("commit to visible, {}, {}: Tidemark / native", at, name),
+          fmt::format("commit to visible, {}, {}: Tidemark / native", name, part),
           {Percentile(ours.milliseconds, share) / Percentile(native.milliseconds, share), 2}, "");
     }
-  }
+  };
+  for (const auto& rate : rates) measure(std::stoll(rate), false);
+  if (tables > 0) measure(200, true);
   report.Publish(line.json_file);
 }
 

@@ -105,6 +105,9 @@ double PlanningMillisecondsOf(pg::Connection& store, const std::string& sql, int
   return Median(milliseconds);
 }
 
+// How many times as often a query is asked that takes a millisecond.
+constexpr int kQuickRuns = 40;
+
 struct Instant {
   std::string name, time;  // no time: the latest
 };
@@ -247,7 +250,9 @@ void TimeTravel::Measure(const std::string& part, Report& report,
       asked.push_back({On(query, as_of + "$1)"), {instant.time}});
       planned.push_back(literal);
     }
-    const auto medians = Medians(store_, asked, runs_);
+    const bool quick = query.to_reach == "1 ms";  // so many that they take a second, not a moment
+    const int runs = quick ? runs_ * kQuickRuns : runs_;
+    const auto medians = Medians(store_, asked, runs);
     size_t at = 0;
     for (const auto& instant : instants) {
       for (const char* how : {"literal", "$1"}) {
@@ -263,16 +268,16 @@ void TimeTravel::Measure(const std::string& part, Report& report,
                                       instant.name + (instant.time.empty() ? "" : fmt::format(" by {}", how)));
         if (instant.time.empty()) {
           report.Figure(what + ": plain / Tidemark", {medians[0] / medians[at], 2}, "0.95");
-        } else if (query.to_reach == "1 ms") {
+        } else if (quick) {
           report.Figure(what + ": ms", {medians[at], 2}, "1");
         } else {
           report.Figure(what + ": Tidemark / plain", {medians[at] / medians[0], 2}, query.to_reach);
         }
       }
     }
-    if (query.to_reach == "1 ms") {
+    if (quick) {
       for (size_t i = 0; i + 1 < instants.size(); ++i) {
-        const double planning = PlanningMillisecondsOf(store_, planned[1 + 2 * i], runs_);
+        const double planning = PlanningMillisecondsOf(store_, planned[1 + 2 * i], runs);
         report.Figure(fmt::format("{} history, planning one row by key as of {}: ms", part,
                                   instants[i].name),
                       {planning, 2}, "2");
