@@ -121,9 +121,14 @@ void BacklogDrain::Prepare() {
   Say(fmt::format("filling the source: {} rows", backlog_.rows));
   CreateLedger(source_, /*keyed=*/true);
   FillLedger(source_, backlog_.rows);
+  CreateSides(source_, backlog_.sides);
+  for (int64_t i = 0; i < backlog_.sides; ++i) {
+    source_.Execute(fmt::format("ALTER PUBLICATION tidemark ADD TABLE public.side_{}", i));
+  }
   source_.Execute("SELECT pg_create_logical_replication_slot('recvlogical', 'pgoutput')");
   Say("copying to the native subscription");
   CreateLedger(native_, /*keyed=*/true);
+  CreateSides(native_, backlog_.sides);
   subscription_.emplace(source_cluster_.Dsn(), "tidemark", native_, kDrainMax);
   subscription_->Disable();
   native_.Execute("VACUUM (ANALYZE, FREEZE) public.ledger");
@@ -132,7 +137,8 @@ void BacklogDrain::Prepare() {
   auto mirror = Mirror();
   AwaitFirstCopy(*mirror, store_, kDrainMax);
   mirror->Stop();
-  current_ = store_.Value("SELECT 'tidemark_current.d' || id FROM tidemark.dataset");
+  current_ = store_.Value("SELECT 'tidemark_current.d' || id FROM tidemark.dataset "
+                          "WHERE table_name = 'ledger'");
   // As after some hours of life; a subscription's table is treated alike.
   store_.Execute("VACUUM (ANALYZE, FREEZE) " + current_);
   if (statements_) StatementCosts::Install(store_);

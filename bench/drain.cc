@@ -22,6 +22,7 @@ class Summary {
     report_.Note("rows", {static_cast<double>(backlog.rows), 0});
     report_.Note("one-row transactions", {static_cast<double>(backlog.single), 0});
     report_.Note("changes in bulk transactions", {static_cast<double>(backlog.bulk_changes()), 0});
+    report_.Note("tables beside it", {static_cast<double>(backlog.sides), 0});
   }
 
   void Add(int64_t round, const std::string& peer, const Drained& d) {
@@ -88,6 +89,7 @@ void Measure(int argc, char** argv) {
   line.Add("--single", backlog.single, "transactions that update one row");
   line.Add("--bulk", backlog.bulk, "transactions that update 1,000 rows");
   line.Add("--repeat", rounds, "how often a backlog is written and drained");
+  line.Add("--tables", backlog.sides, "how many tables are published beside it, and never change");
   line.Add("--inserts", backlog.inserts, "insert new rows instead of updating");
   line.Add("--native-history", history, "the subscription keeps history, too, by a trigger");
   line.Add("--statements", statements, "also show what the store's statements cost");

@@ -12,6 +12,7 @@
 #include "bench/bounded_run.h"
 #include "bench/command_line.h"
 #include "bench/durable_cluster.h"
+#include "bench/ledger.h"
 #include "bench/mirror_process.h"
 #include "bench/native_subscription.h"
 #include "bench/polling.h"
@@ -40,12 +41,6 @@ void CreateTick(pg::Connection& on) {
 CREATE TABLE public.tick (writer integer, seq bigint, at timestamptz, payload text,
                           PRIMARY KEY (writer, seq))
 )sql");
-}
-
-void CreateSides(pg::Connection& on, int64_t tables) {
-  for (int64_t i = 0; i < tables; ++i) {
-    on.Execute(fmt::format("CREATE TABLE public.side_{} (id integer PRIMARY KEY, n bigint, note text)", i));
-  }
 }
 
 // Commits one row each time it is due until the end; never earlier, and late ones at once. With each

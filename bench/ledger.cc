@@ -67,6 +67,13 @@ END $$
 )sql");
 }
 
+void CreateSides(pg::Connection& on, int64_t tables) {
+  for (int64_t i = 0; i < tables; ++i) {
+    on.Execute(fmt::format(
+        "CREATE TABLE public.side_{} (id integer PRIMARY KEY, n bigint, note text)", i));
+  }
+}
+
 namespace {
 
 void Call(pg::Connection& source, int64_t seed, const std::string& call) {

@@ -16,11 +16,15 @@ void CreateLedger(pg::Connection& on, bool keyed);
 void FillLedger(pg::Connection& source, int64_t rows);
 
 /// What is written to the ledger to be drained later, without waiting for the disk.
+/// Creates public.side_0, side_1, …: keyed, and empty.
+void CreateSides(pg::Connection& on, int64_t tables);
+
 struct Backlog {
   int64_t rows = 0;    // of the ledger
   int64_t single = 0;  // transactions that update one random row each
   int64_t bulk = 0;    // transactions that update many rows, scattered over the table
   int64_t bulk_rows = 1000;
+  int64_t sides = 0;  // tables that are published, too, and never change
   bool inserts = false;  // both insert new rows instead
   int64_t bulk_changes() const { return bulk * bulk_rows; }
 };
