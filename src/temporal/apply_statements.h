@@ -18,7 +18,7 @@ struct ApplyStatements {
   size_t columns;
   bool all_binary;
   std::string create;         // the session's temporary tables
-  std::string delete_staged, truncate_staged;  // the same with few and with many rows
+  std::string delete_staged, truncate_staged;  // rows in them: few, many
   size_t staged_columns;
   std::string copy_stage;     // rows that end, with the state that replaces them
   std::string find;           // without a key: stage × current by hash → found, with ctid
