@@ -248,8 +248,8 @@ void Measure(int argc, char** argv) {
   line.Read(argc, argv);
   if (line.quick) {
     seconds = 2;
-    tables = 50;
-    rates = {"200", "1000"};
+    tables = 0;
+    rates = {"1000"};
   }
 
   BoundedRun run(line.limit());
