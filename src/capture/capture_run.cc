@@ -17,6 +17,7 @@
 #include "temporal/capture_publish.h"
 #include "temporal/lease.h"
 #include "temporal/sealing.h"
+#include "temporal/snapshot_horizon.h"
 #include "temporal/statistics.h"
 #include "temporal/store.h"
 
@@ -245,6 +246,7 @@ void Run::Settle() {
     temporal::Sealer sealer(options_.history);
     while (!stop_.stop_requested() && sealer.SealOne(store_)) {
     }
+    temporal::SnapshotHorizon().Advance(store_);
   } catch (const Error& error) {
     spdlog::warn("the next capture will tidy up after this one: {}", error.what());
   }

@@ -8,6 +8,7 @@
 #include "capture/source_connection.h"
 #include "pg/wait.h"
 #include "temporal/sealing.h"
+#include "temporal/snapshot_horizon.h"
 #include "temporal/statistics.h"
 #include "temporal/store.h"
 
@@ -46,6 +47,7 @@ Upkeep::Upkeep(MirrorOptions options, std::string slot, Progress& progress) {
                           &progress](std::stop_token stop) {
     std::optional<pg::Connection> source, store;
     temporal::Sealer sealer(options.history);
+    temporal::SnapshotHorizon horizon;
     pg::Bell bell;
     while (!stop.stop_requested()) {
       try {
@@ -58,6 +60,7 @@ Upkeep::Upkeep(MirrorOptions options, std::string slot, Progress& progress) {
           store->SetLimits(std::chrono::hours(1), stop);
         }
         temporal::RefreshStatistics(*store, kStatisticsAge);
+        horizon.Advance(*store);
         while (!stop.stop_requested() && sealer.SealOne(*store)) {
         }
       } catch (const base::Error& error) {

@@ -87,6 +87,10 @@ TEST_F(EndedVersions, AreKeptInAStoreOfAnEarlierVersion) {
   Stop();
   store_->Execute("DROP FUNCTION tidemark.keep_ended() CASCADE; "
                   "DROP FUNCTION tidemark.keep_ended_of(regclass); "
+                  // What came after it.
+                  "DROP FUNCTION tidemark.seen_by_all, tidemark.checked_visible_tx; "
+                  "DROP TABLE tidemark.snapshot_horizon; "
+                  "ALTER TABLE tidemark.journal DROP tx_seen_by_all; "
                   "UPDATE tidemark.store SET schema_version = 16");
   Start();
   Update(2);
