@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
+#include <filesystem>
 
 namespace tidemark::bench {
 
@@ -37,6 +38,7 @@ void CommandLine::Read(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     std::exit(app_->exit(error));
   }
+  tidemark = std::filesystem::absolute(tidemark);  // it runs in another folder
   ::setenv("TMPDIR", folder.c_str(), 1);
 }
 

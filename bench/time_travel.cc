@@ -4,13 +4,16 @@
 // all of it.
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <map>
 #include <regex>
 #include <set>
 
+#include "base/identifier.h"
 #include "bench/bounded_run.h"
 #include "bench/command_line.h"
 #include "bench/durable_cluster.h"
+#include "bench/gateway_process.h"
 #include "bench/ledger.h"
 #include "bench/mirror_process.h"
 #include "bench/polling.h"
@@ -21,6 +24,7 @@ namespace {
 
 constexpr std::chrono::minutes kDrainMax{45};
 constexpr std::chrono::minutes kSealMax{10};
+constexpr std::chrono::seconds kGatewayMax{15};
 constexpr int kAccountShare = 4;  // of the ledger's rows, so many have an account
 
 // `{ledger}` and `{account}` stand for what is read.
@@ -64,23 +68,24 @@ Plan PlanOf(pg::Connection& store, const std::string& sql) {
 using Parameters = std::vector<pg::Parameter>;
 
 struct Asked {
+  pg::Connection* on;
   std::string sql;
   Parameters parameters;
 };
 
-double MillisecondsOf(pg::Connection& store, const Asked& asked) {
+double MillisecondsOf(const Asked& asked) {
   const Stopwatch watch;
-  store.Execute(asked.sql, asked.parameters);
+  asked.on->Execute(asked.sql, asked.parameters);
   return watch.seconds() * 1000;
 }
 
 // The medians of several rounds after one that warms up; all take turns, so that what else the
 // machine does meets each of them.
-std::vector<double> Medians(pg::Connection& store, const std::vector<Asked>& all, int runs) {
+std::vector<double> Medians(const std::vector<Asked>& all, int runs) {
   std::vector<std::vector<double>> taken(all.size());
   for (int run = 0; run <= runs; ++run) {
     for (size_t i = 0; i < all.size(); ++i) {
-      const double milliseconds = MillisecondsOf(store, all[i]);
+      const double milliseconds = MillisecondsOf(all[i]);
       if (run > 0) taken[i].push_back(milliseconds);
     }
   }
@@ -139,6 +144,7 @@ class TimeTravel {
   TimeTravel(BoundedRun& run, const CommandLine& line, Backlog backlog)
       : backlog_(backlog),
         runs_(line.quick ? 3 : 7),
+        program_(line.tidemark),
         source_cluster_(run, {"wal_level = logical"}),
         store_cluster_(run, WithAllInMemory(line.store_settings)),
         source_(source_cluster_.Connect()),
@@ -158,6 +164,8 @@ class TimeTravel {
   /// statistics and visibility as after some hours of life.
   void Settle();
   void Measure(const std::string& part, Report& report, std::map<std::string, double>& taken);
+  /// One row by key, as clients ask for it.
+  void ThroughGateway(Report& report);
   void Size(Report& report);
 
   pg::Connection& store() { return store_; }
@@ -165,6 +173,7 @@ class TimeTravel {
  private:
   Backlog backlog_;
   int runs_;  // of each query
+  std::filesystem::path program_;
   DurableCluster source_cluster_, store_cluster_;
   pg::Connection source_, store_;
   struct Filled {
@@ -235,24 +244,24 @@ void TimeTravel::Measure(const std::string& part, Report& report,
   const auto instants = Instants(store_);
   for (const auto& query : queries) {
     Say(fmt::format("{}: {}", part, query.name));
-    std::vector<Asked> asked = {{On(query, "public.plain_{}"), {}}};
+    std::vector<Asked> asked = {{&store_, On(query, "public.plain_{}"), {}}};
     std::vector<std::string> planned = {asked[0].sql};
     for (const auto& instant : instants) {
       if (instant.time.empty()) {
-        asked.push_back({On(query, "public.{}"), {}});
+        asked.push_back({&store_, On(query, "public.{}"), {}});
         planned.push_back(asked.back().sql);
         continue;
       }
       const std::string as_of = "tidemark.as_of(NULL::public.{}, ";
       const auto literal = On(query, as_of + "'" + instant.time + "')");
-      asked.push_back({literal, {}});
+      asked.push_back({&store_, literal, {}});
       planned.push_back(literal);
-      asked.push_back({On(query, as_of + "$1)"), {instant.time}});
+      asked.push_back({&store_, On(query, as_of + "$1)"), {instant.time}});
       planned.push_back(literal);
     }
     const bool quick = query.to_reach == "1 ms";  // so many that they take a second, not a moment
     const int runs = quick ? runs_ * kQuickRuns : runs_;
-    const auto medians = Medians(store_, asked, runs);
+    const auto medians = Medians(asked, runs);
     size_t at = 0;
     for (const auto& instant : instants) {
       for (const char* how : {"literal", "$1"}) {
@@ -284,6 +293,28 @@ void TimeTravel::Measure(const std::string& part, Report& report,
       }
     }
   }
+}
+
+void TimeTravel::ThroughGateway(Report& report) {
+  Say("through the gateway");
+  const GatewayProcess gateway({.program = program_,
+                                .store_dsn = store_cluster_.Dsn(),
+                                .log = store_cluster_.directory() / "gateway.log"});
+  auto client = pg::Connection::Open(
+      {.dsn = fmt::format("host={} port={} user=postgres dbname=postgres sslmode=disable",
+                          GatewayProcess::kHost, gateway.port())},
+      base::Deadline::After(kGatewayMax));
+  const auto key = fmt::format(" WHERE l.id = {}", backlog_.rows / 3);
+  const auto instant = base::QuoteLiteral(Instants(store_)[1].time);
+  const auto medians = Medians(
+      {{&store_, "SELECT * FROM tidemark.as_of(NULL::public.ledger, " + instant + ") l" + key, {}},
+       {&client, "SELECT * FROM public.ledger FOR SYSTEM_TIME AS OF " + instant + " AS l" + key, {}},
+       {&store_, "SELECT * FROM public.ledger l" + key, {}},
+       {&client, "SELECT * FROM public.ledger l" + key, {}}},
+      runs_ * kQuickRuns);
+  report.Figure("one row by key as of 50 % through the gateway: ms", {medians[1], 2}, "");
+  report.Figure("one row by key as of 50 %: gateway / direct", {medians[1] / medians[0], 2}, "");
+  report.Figure("one row by key, latest: gateway / direct", {medians[3] / medians[2], 2}, "");
 }
 
 void TimeTravel::Size(Report& report) {
@@ -327,6 +358,7 @@ void Run(int argc, char** argv) {
   travel.WriteVersions(versions - versions / 4);
   travel.Settle();
   travel.Measure("all", report, taken);
+  travel.ThroughGateway(report);
   for (const std::string query : {"count", "grouped sum"}) {
     for (const auto& [instant, to_reach] :
          std::map<std::string, std::string>{{"50 %", "1.3"}, {"90 %", "1.1"}}) {
