@@ -10,6 +10,7 @@
 #include "base/identifier.h"
 #include "source/postgres/preflight_publication.h"
 #include "source/postgres/preflight_server.h"
+#include "source/postgres/preflight_store.h"
 #include "source/postgres/preflight_table.h"
 #include "source/postgres/raw_text.h"
 
@@ -72,6 +73,7 @@ PreflightReport Preflight(pg::Connection& source, const PreflightOptions& option
   if (options.only) KeepOnly(options, report);
   RefuseUnfitTables(source, options, report);
   NoteMissingHeirs(source, report);
+  CheckStoreLocks(source, options, report);
   if (!options.only) ListUnmirrored(source, options, report);
   if (options.only) RefuseAllWithIt(report);
   MakeReadable(report.problems);

@@ -281,6 +281,31 @@ TEST_F(PreflightTest, SourceWithoutLogicalDecodingIsRefused) {
   EXPECT_THAT(FormatProblems(report.problems), HasSubstr("ALTER SYSTEM SET wal_level = logical"));
 }
 
+// Nothing is copied for hours that could not be published then.
+TEST_F(PreflightTest, StoreWithoutRoomForTheLocksOfAFirstCopyIsRefused) {
+  const tests::Cluster small(
+      {"max_connections = 10", "max_locks_per_transaction = 10", "max_prepared_transactions = 0"});
+  auto store = small.Connect();
+  options_.store = &store;
+  for (int i = 1; i <= 12; ++i) {
+    Run(fmt::format("CREATE TABLE public.many{} (id int PRIMARY KEY)", i));
+  }
+  EXPECT_FALSE(Report().Refused()) << FormatProblems(Report().problems);
+  Run("CREATE TABLE public.part (id int PRIMARY KEY, v text) PARTITION BY RANGE (id); "
+      "CREATE TABLE public.part1 PARTITION OF public.part FOR VALUES FROM (0) TO (10)");
+  const auto report = Report();
+  EXPECT_TRUE(report.Refused());
+  EXPECT_THAT(FormatProblems(report.problems), HasSubstr("13 tables needs 112"));
+  EXPECT_THAT(FormatProblems(report.problems),
+              HasSubstr("ALTER SYSTEM SET max_locks_per_transaction = 22"));
+  store.Execute("CREATE SCHEMA tidemark; "
+                "CREATE TABLE tidemark.dataset (schema_name text, table_name text, tx_first bigint); "
+                "INSERT INTO tidemark.dataset VALUES ('public', 'many1', NULL)");
+  EXPECT_TRUE(Report().Refused());
+  store.Execute("UPDATE tidemark.dataset SET tx_first = 1");
+  EXPECT_FALSE(Report().Refused());
+}
+
 TEST_F(PreflightTest, ForeignSlotOfTheSameNameIsRefused) {
   Run("SELECT pg_catalog.pg_create_physical_replication_slot('taken')");
   options_.slot = "taken";

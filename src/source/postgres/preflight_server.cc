@@ -14,7 +14,6 @@ namespace tidemark::source {
 namespace {
 
 constexpr int kOldestServer = 140000;
-constexpr base::SqlState kConfigurationLimitExceeded{"53400"};
 
 constexpr const char* kFacts = R"sql(
 SELECT d.datname, pg_catalog.current_setting('server_version'),
