@@ -85,14 +85,17 @@ ApplyStatements StatementsFor(const Dataset& d) {
                          base::QuoteLiteral(base::DisplayIdentifier(column.name) + "="), place(i));
   }
   if (multiset) {
+    // Of equal rows any will do: as many are fetched as have gone, once for all of them.
     s->find = fmt::format(
         R"sql(
 INSERT INTO {found}
-SELECT n._ord, n._close, c._ctid
-FROM (SELECT s.*, pg_catalog.row_number() OVER (PARTITION BY s._hash ORDER BY s._ord) AS n
-      FROM {stage} s) AS n
-JOIN LATERAL (SELECT k.ctid AS _ctid FROM {current} k WHERE k._hash = n._hash
-              ORDER BY k.ctid OFFSET n.n - 1 LIMIT 1) AS c ON true
+SELECT g.ords[c.n], g.closes[c.n], c._ctid
+FROM (SELECT s._hash, pg_catalog.array_agg(s._ord) AS ords, pg_catalog.array_agg(s._close) AS closes
+      FROM (SELECT * FROM {stage} ORDER BY _hash, _ord) s GROUP BY s._hash) AS g
+CROSS JOIN LATERAL (
+  SELECT k._ctid, pg_catalog.row_number() OVER () AS n
+  FROM (SELECT k.ctid AS _ctid FROM {current} k WHERE k._hash = g._hash
+        LIMIT pg_catalog.cardinality(g.ords)) AS k) AS c
 )sql",
         fmt::arg("found", found), fmt::arg("stage", stage), fmt::arg("current", current));
     s->find_missing = fmt::format(

@@ -54,6 +54,34 @@ TEST_P(InTurns, TablesShowWhatWasDoneToThem) {
   EXPECT_EQ(Versions("bag"), 9 + 3 * kRounds);
 }
 
+// Which of them goes cannot be told, how many can, at each commit of a batch.
+TEST_F(StagedRows, EqualRowsGoOneForOne) {
+  source_->Execute("CREATE TABLE bag (n int, v text); ALTER TABLE bag REPLICA IDENTITY FULL; "
+                   "INSERT INTO bag SELECT i % 2, 'v' FROM generate_series(1, 2000) i");
+  Start();
+  CatchUp();
+  Stop();
+  std::vector<std::pair<std::string, std::string>> counts;  // by position
+  const std::string count = "SELECT n, v, count(*) FROM {} GROUP BY n, v ORDER BY n, v";
+  for (int round = 1; round <= 8; ++round) {
+    for (const char* change : {"DELETE FROM bag WHERE ctid IN (SELECT ctid FROM bag WHERE n = 0 LIMIT 90)",
+                               "UPDATE bag SET n = 0 WHERE ctid IN (SELECT ctid FROM bag WHERE n = 1 "
+                               "LIMIT 70)",
+                               "INSERT INTO bag SELECT 1, 'v' FROM generate_series(1, 5)"}) {
+      source_->Execute(change);
+      counts.emplace_back(source_->Value("SELECT pg_current_wal_insert_lsn()"),
+                          Rows(*source_, fmt::format(fmt::runtime(count), "bag")));
+    }
+  }
+  Start();
+  CatchUp();
+  for (const auto& [position, expected] : counts) {
+    const auto as_of = fmt::format("tidemark.as_of_position(NULL::public.bag, '{}')", position);
+    EXPECT_EQ(Rows(*store_, fmt::format(fmt::runtime(count), as_of)), expected) << position;
+  }
+  ExpectSame("SELECT n, v, count(*) FROM bag GROUP BY n, v ORDER BY n, v");
+}
+
 TEST_F(StagedRows, ALargeBatchLeavesNothingAndManySmallOnesLittle) {
   source_->Execute("CREATE TABLE t (id int PRIMARY KEY, n int); "
                    "INSERT INTO t SELECT i, 0 FROM generate_series(1, 30000) i");
