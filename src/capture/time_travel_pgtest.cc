@@ -1,8 +1,10 @@
 // The time-travel functions and views of a mirror, as anybody with a PostgreSQL client may use
 // them without the gateway: forms, edges, errors and plans.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/identifier.h"
 #include "tests/mirror_fixture.h"
 
 namespace tidemark::capture {
@@ -126,6 +128,44 @@ TEST_F(TimeTravel, AVersionInsideOneBasisIsSeenOnlyByAllAndSourceTime) {
   EXPECT_EQ(seen("system", "between"), "11\n");
   EXPECT_EQ(seen("source", "between"), "10\n11\n");
   EXPECT_EQ(Rows(*store_, "SELECT n FROM public_history.t WHERE n >= 10 ORDER BY n"), "10\n11\n");
+}
+
+TEST_F(TimeTravel, RangesHaveTheVersionsWhosePeriodsAreInThem) {
+  source_->Execute("CREATE TABLE t (id int PRIMARY KEY, n int); "
+                   "INSERT INTO t SELECT i, 0 FROM generate_series(0, 4) i");
+  Start();
+  CatchUp();
+  int n = 0;
+  for (const int commits : {1, 20, 3, 1, 9, 2, 14}) {  // of each basis
+    Stop();
+    for (int i = 0; i < commits; ++i, ++n) {
+      source_->Execute(fmt::format("UPDATE t SET n = {} WHERE id = {}", n, n * n % 5));
+    }
+    Start();
+    CatchUp();
+  }
+  EXPECT_GE(store_->Execute("SELECT tx_span FROM tidemark.journal").int64(0, 0), 14);
+  const auto instants = store_->Execute("SELECT system_time FROM tidemark.basis ORDER BY 1");
+  const std::string period = "SELECT n, tx_from FROM public_history.t WHERE system_from < system_to AND ";
+  int empty = 0;
+  for (int a = 0; a < instants.rows(); ++a) {
+    for (int b = a + 1; b < instants.rows(); ++b) {
+      const auto from = base::QuoteLiteral(instants.str(a, 0)), to = base::QuoteLiteral(instants.str(b, 0));
+      const auto range = [&](const std::string& form) {
+        return Rows(*store_, fmt::format("SELECT n, tx_from FROM tidemark.versions(NULL::t, 'system', "
+                                         "'{}', {}, {}) ORDER BY 2, 1", form, from, to));
+      };
+      const auto wanted = [&](const std::string& condition) {
+        return Rows(*store_, period + condition + " ORDER BY 2, 1");
+      };
+      EXPECT_EQ(range("from_to"), wanted(fmt::format("system_from < {} AND system_to > {}", to, from)));
+      EXPECT_EQ(range("between"), wanted(fmt::format("system_from <= {} AND system_to > {}", to, from)));
+      EXPECT_EQ(range("contained"), wanted(fmt::format("system_from >= {} AND system_to <= {}", from, to)));
+      empty += range("contained").empty();
+    }
+  }
+  EXPECT_LT(empty, 10);
+  EXPECT_NE(store_->Value("SELECT count(*) FROM public_history.t WHERE system_from = system_to"), "0");
 }
 
 TEST_F(TimeTravel, DiffNamesEachRowThatChanged) {

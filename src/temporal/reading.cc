@@ -179,6 +179,15 @@ $tidemark$
       fmt::arg("current", dataset.Current())));
 }
 
+// That a version did not begin and end inside one basis. Few are short enough to be looked up.
+std::string Lasted(const std::string& tx_from, const std::string& tx_to) {
+  return fmt::format(
+      "(NOT w.skip_empty OR coalesce(v.{1} - v.{0} >= w.span, true) OR EXISTS (SELECT FROM "
+      "tidemark.basis_journal b WHERE b.journal = w.journal AND b.tx_last >= v.{0} AND b.tx_last < "
+      "v.{1}))",
+      tx_from, tx_to);
+}
+
 void CreateVersions(pg::Connection& store, const Names& n, const std::vector<std::string>& period) {
   // versions_until: as the versions were known when `cap` was the newest tx.
   store.Execute(fmt::format(
@@ -188,7 +197,7 @@ RETURNS SETOF {view} LANGUAGE sql STABLE AS $tidemark$
   SELECT v.* FROM tidemark.version_window({relation}, $2, $3, $4, $5) w, {view} v
   WHERE v.{tx_from} BETWEEN w.from_least AND w.from_most
     AND coalesce(v.{tx_to}, 9223372036854775807) BETWEEN w.to_least AND w.to_most
-    AND (NOT w.skip_empty OR v.{system_from} < v.{system_to})
+    AND {lasted}
 $tidemark$;
 
 CREATE FUNCTION tidemark.versions_until({type}, axis text, form text, a timestamptz, b timestamptz,
@@ -201,7 +210,7 @@ RETURNS SETOF {view} LANGUAGE sql STABLE AS $tidemark$
   WHERE v.{tx_from} BETWEEN w.from_least AND least(w.from_most, $6)
     AND CASE WHEN v.{tx_to} <= $6 THEN v.{tx_to} ELSE 9223372036854775807 END
         BETWEEN w.to_least AND w.to_most
-    AND (NOT w.skip_empty OR v.{system_from} < v.{system_to})
+    AND {lasted}
 $tidemark$
 )sql",
       fmt::arg("type", n.row_type), fmt::arg("view", n.view), fmt::arg("relation", n.relation),
@@ -211,7 +220,8 @@ $tidemark$
       fmt::arg("source_from", QuoteIdentifier(period[2])),
       fmt::arg("source_to", QuoteIdentifier(period[3])),
       fmt::arg("tx_from", QuoteIdentifier(period[4])),
-      fmt::arg("tx_to", QuoteIdentifier(period[5]))));
+      fmt::arg("tx_to", QuoteIdentifier(period[5])),
+      fmt::arg("lasted", Lasted(QuoteIdentifier(period[4]), QuoteIdentifier(period[5])))));
 }
 
 void CreateDiff(pg::Connection& store, const Dataset& dataset, const Names& n) {

@@ -90,12 +90,23 @@ TEST_F(EndedVersions, AreKeptInAStoreOfAnEarlierVersion) {
                   // What came after it.
                   "DROP FUNCTION tidemark.seen_by_all, tidemark.checked_visible_tx; "
                   "DROP TABLE tidemark.snapshot_horizon; "
-                  "ALTER TABLE tidemark.journal DROP tx_seen_by_all; "
+                  "ALTER TABLE tidemark.journal DROP tx_seen_by_all, DROP tx_span; "
+                  "DROP FUNCTION tidemark.note_span CASCADE; "
+                  "DO $$ DECLARE f text; BEGIN "
+                  "FOR f IN SELECT pg_get_functiondef(oid) FROM pg_proc WHERE prosrc ~ 'w.skip_empty' "
+                  "LOOP EXECUTE regexp_replace(f, '\\(NOT w.skip_empty OR .*\\)\\)', "
+                  "'(NOT w.skip_empty OR v.\"system_from\" < v.\"system_to\")'); END LOOP; END $$; "
                   "UPDATE tidemark.store SET schema_version = 16");
+  const std::string how = "SELECT count(*) FROM pg_proc WHERE prosrc ~ 'w.skip_empty' AND prosrc ~ 'w.span'";
+  EXPECT_EQ(store_->Value(how), "0");
   Start();
   Update(2);
   EXPECT_EQ(AsOf(first), "10|10\n");
   EXPECT_EQ(History(), "20");
+  EXPECT_EQ(store_->Value(how), "2");
+  EXPECT_EQ(store_->Value("SELECT count(*) FROM tidemark.versions(NULL::public.t, 'system', 'between', "
+                          "'-infinity', 'infinity')"),
+            "30");
 }
 
 }  // namespace
