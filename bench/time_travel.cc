@@ -1,7 +1,8 @@
 // What a query AS OF an instant costs beside the same query on plain tables with the same rows: one
 // row by key, a count, a grouped sum and a join of two tables, at 10, 50 and 90 % of the history
 // and now, with a literal instant and with a parameter; after a quarter of the history and after
-// all of it.
+// all of it. Then a range of instants beside all row versions in a plain table, and a row by key
+// through the gateway.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -164,6 +165,8 @@ class TimeTravel {
   /// statistics and visibility as after some hours of life.
   void Settle();
   void Measure(const std::string& part, Report& report, std::map<std::string, double>& taken);
+  /// What was there at any time between two instants, beside a plain table of all row versions.
+  void Ranges(Report& report);
   /// One row by key, as clients ask for it.
   void ThroughGateway(Report& report);
   void Size(Report& report);
@@ -295,6 +298,28 @@ void TimeTravel::Measure(const std::string& part, Report& report,
   }
 }
 
+void TimeTravel::Ranges(Report& report) {
+  Say("all: ranges");
+  const auto id = store_.Value("SELECT id FROM tidemark.dataset WHERE table_name = 'ledger'");
+  store_.Execute("CREATE TABLE public.plain_versions AS SELECT * FROM tidemark_versions.d" + id);
+  store_.Execute("VACUUM (ANALYZE) public.plain_versions");
+  const auto instants = Instants(store_);
+  const auto from = base::QuoteLiteral(instants[0].time), to = base::QuoteLiteral(instants[1].time);
+  const auto tx_at = [&](const std::string& instant) {
+    return store_.Value("SELECT tidemark.tx_at('public.ledger', " + instant + ")");
+  };
+  const auto medians = Medians(
+      {{&store_, fmt::format("SELECT count(*) FROM public.plain_versions WHERE _from < {} AND _to > {}",
+                             tx_at(to), tx_at(from)), {}},
+       {&store_, fmt::format("SELECT count(*) FROM tidemark.versions(NULL::public.ledger, 'system', "
+                             "'from_to', {}, {})", from, to), {}}},
+      runs_);
+  report.Figure("count of the versions from 10 % to 50 %: ms", {medians[1], 0}, "");
+  report.Figure("count of the versions from 10 % to 50 %: Tidemark / plain",
+                {medians[1] / medians[0], 2}, "");
+  store_.Execute("DROP TABLE public.plain_versions");
+}
+
 void TimeTravel::ThroughGateway(Report& report) {
   Say("through the gateway");
   const GatewayProcess gateway({.program = program_,
@@ -358,6 +383,7 @@ void Run(int argc, char** argv) {
   travel.WriteVersions(versions - versions / 4);
   travel.Settle();
   travel.Measure("all", report, taken);
+  travel.Ranges(report);
   travel.ThroughGateway(report);
   for (const std::string query : {"count", "grouped sum"}) {
     for (const auto& [instant, to_reach] :
