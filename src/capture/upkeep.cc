@@ -67,6 +67,7 @@ Upkeep::Upkeep(MirrorOptions options, std::string slot, Progress& progress) {
         if (!stop.stop_requested()) spdlog::warn("upkeep: {}", error.what());
         source.reset();
         store.reset();
+        horizon = {};  // it may be another store the next time
       }
       try {
         bell.Wait(-1, false, Deadline::After(kInterval), stop);

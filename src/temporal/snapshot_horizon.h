@@ -20,7 +20,7 @@ class SnapshotHorizon {
   void LookForNewer(pg::Connection& store);
   bool Passed(pg::Connection& store);
 
-  std::string transaction_;               // began when all of newer_ had been published
+  std::string transaction_;                   // began when all of newer_ had been published
   std::map<std::string, std::string> newer_;  // the newest tx by journal
 };
 

@@ -24,22 +24,19 @@ FROM (SELECT pg_catalog.current_setting('max_connections')::bigint
                AS transactions) s
 )sql";
 
-constexpr const char* kToast = R"sql(
-SELECT count(*) FROM pg_catalog.unnest($1::oid[]) AS t(id)
-WHERE EXISTS (SELECT FROM pg_catalog.pg_class c
-              WHERE c.reltoastrelid <> 0
-                AND (c.oid = t.id OR c.oid IN (SELECT p.relid FROM pg_catalog.pg_partition_tree(t.id) p)))
+// Of how many tables $1 values may lie out of line.
+constexpr const char* kWithToast = R"sql(
+SELECT count(DISTINCT t.id) FROM pg_catalog.unnest($1::oid[]) AS t(id)
+CROSS JOIN LATERAL (SELECT t.id AS relid
+                    UNION ALL SELECT p.relid FROM pg_catalog.pg_partition_tree(t.id) p) AS m
+JOIN pg_catalog.pg_class c ON c.oid = m.relid
+WHERE c.reltoastrelid <> 0
 )sql";
 
-int64_t LocksOf(pg::Connection& source, const std::vector<PublishedTable>& tables) {
+int64_t WithToast(pg::Connection& source, const std::vector<PublishedTable>& tables) {
   std::vector<pg::Oid> oids;
-  int64_t locks = 0;
-  for (const auto& table : tables) {
-    oids.push_back(table.relation.oid);
-    locks += kLocksPerTable + static_cast<int64_t>(table.relation.indexes.size());
-  }
-  const auto toast = source.Execute(kToast, {fmt::format("{{{}}}", fmt::join(oids, ","))});
-  return locks + kLocksForToast * toast.int64(0, 0);
+  for (const auto& table : tables) oids.push_back(table.relation.oid);
+  return source.Execute(kWithToast, {fmt::format("{{{}}}", fmt::join(oids, ","))}).int64(0, 0);
 }
 
 bool AnyAttached(pg::Connection& store, const std::vector<PublishedTable>& tables) {
@@ -59,17 +56,23 @@ bool AnyAttached(pg::Connection& store, const std::vector<PublishedTable>& table
 void CheckStoreLocks(pg::Connection& source, const PreflightOptions& options,
                      PreflightReport& report) {
   if (options.store == nullptr || report.tables.empty()) return;
-  const auto room = options.store->Execute(kRoom);
-  const int64_t needed = LocksOf(source, report.tables);
+  const auto row = options.store->Execute(kRoom);
+  const int64_t room = row.int64(0, 0), tables = static_cast<int64_t>(report.tables.size());
+  int64_t needed = kLocksPerTable * tables;
+  for (const auto& table : report.tables) {
+    needed += static_cast<int64_t>(table.relation.indexes.size());
+  }
+  if (needed + kLocksForToast * tables <= room) return;
+  needed += kLocksForToast * WithToast(source, report.tables);
   // Once some are there, others are attached one by one.
-  if (needed <= room.int64(0, 0) || AnyAttached(*options.store, report.tables)) return;
+  if (needed <= room || AnyAttached(*options.store, report.tables)) return;
   report.problems.push_back(
       {Severity::kRefusesAll, "",
        fmt::format("the store has room for {} locks, and the first copy of {} tables needs {} to be "
                    "published",
-                   room.int64(0, 0), report.tables.size(), needed),
+                   room, tables, needed),
        fmt::format("ALTER SYSTEM SET max_locks_per_transaction = {}; then restart the store",
-                   2 * needed / room.int64(0, 1)),
+                   2 * needed / row.int64(0, 1)),
        kConfigurationLimitExceeded});
 }
 
