@@ -144,10 +144,12 @@ TEST_F(TimeTravel, RangesHaveTheVersionsWhosePeriodsAreInThem) {
     Start();
     CatchUp();
   }
-  EXPECT_GE(store_->Execute("SELECT tx_span FROM tidemark.journal").int64(0, 0), 14);
+  EXPECT_EQ(store_->Value("SELECT tx_span FROM tidemark.journal"),
+            store_->Value("SELECT max(s) FROM (SELECT tx_last - lag(tx_last, 1, 0::bigint) OVER (ORDER BY "
+                          "system_time) AS s FROM tidemark.basis_journal) x"));
   const auto instants = store_->Execute("SELECT system_time FROM tidemark.basis ORDER BY 1");
   const std::string period = "SELECT n, tx_from FROM public_history.t WHERE system_from < system_to AND ";
-  int empty = 0;
+  int found = 0;
   for (int a = 0; a < instants.rows(); ++a) {
     for (int b = a + 1; b < instants.rows(); ++b) {
       const auto from = base::QuoteLiteral(instants.str(a, 0)), to = base::QuoteLiteral(instants.str(b, 0));
@@ -161,10 +163,10 @@ TEST_F(TimeTravel, RangesHaveTheVersionsWhosePeriodsAreInThem) {
       EXPECT_EQ(range("from_to"), wanted(fmt::format("system_from < {} AND system_to > {}", to, from)));
       EXPECT_EQ(range("between"), wanted(fmt::format("system_from <= {} AND system_to > {}", to, from)));
       EXPECT_EQ(range("contained"), wanted(fmt::format("system_from >= {} AND system_to <= {}", from, to)));
-      empty += range("contained").empty();
+      found += range("contained").empty() ? 0 : 1;
     }
   }
-  EXPECT_LT(empty, 10);
+  EXPECT_GT(found, 5);
   EXPECT_NE(store_->Value("SELECT count(*) FROM public_history.t WHERE system_from = system_to"), "0");
 }
 
