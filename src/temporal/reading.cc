@@ -180,15 +180,16 @@ $tidemark$
 }
 
 // That a version did not begin and end inside one basis. Few are short enough to be looked up.
-std::string Lasted(const std::string& tx_from, const std::string& tx_to) {
+std::string Lasted(int journal, const std::string& tx_from, const std::string& tx_to) {
   return fmt::format(
-      "(NOT w.skip_empty OR coalesce(v.{1} - v.{0} >= w.span, true) OR EXISTS (SELECT FROM "
-      "tidemark.basis_journal b WHERE b.journal = w.journal AND b.tx_last >= v.{0} AND b.tx_last < "
-      "v.{1}))",
-      tx_from, tx_to);
+      "(NOT w.skip_empty OR coalesce(v.{to} - v.{from} >= (SELECT j.tx_span FROM tidemark.journal j "
+      "WHERE j.id = {journal}), true) OR EXISTS (SELECT FROM tidemark.basis_journal b WHERE b.journal = "
+      "{journal} AND b.tx_last >= v.{from} AND b.tx_last < v.{to}))",
+      fmt::arg("journal", journal), fmt::arg("from", tx_from), fmt::arg("to", tx_to));
 }
 
-void CreateVersions(pg::Connection& store, const Names& n, const std::vector<std::string>& period) {
+void CreateVersions(pg::Connection& store, const Dataset& dataset, const Names& n,
+                    const std::vector<std::string>& period) {
   // versions_until: as the versions were known when `cap` was the newest tx.
   store.Execute(fmt::format(
       R"sql(
@@ -221,7 +222,8 @@ $tidemark$
       fmt::arg("source_to", QuoteIdentifier(period[3])),
       fmt::arg("tx_from", QuoteIdentifier(period[4])),
       fmt::arg("tx_to", QuoteIdentifier(period[5])),
-      fmt::arg("lasted", Lasted(QuoteIdentifier(period[4]), QuoteIdentifier(period[5])))));
+      fmt::arg("lasted", Lasted(dataset.journal, QuoteIdentifier(period[4]),
+                                QuoteIdentifier(period[5])))));
 }
 
 void CreateDiff(pg::Connection& store, const Dataset& dataset, const Names& n) {
@@ -335,7 +337,7 @@ void DefineReading(pg::Connection& store, const Dataset& as_kept) {
   CreateView(store, dataset, period);
   const Names names = NamesOf(dataset);
   DefineAsOf(store, dataset, names);
-  CreateVersions(store, names, period);
+  CreateVersions(store, dataset, names, period);
   CreateDiff(store, dataset, names);
   store.Execute(fmt::format("GRANT SELECT ON {} TO tidemark_reader", names.view));
 }

@@ -97,7 +97,7 @@ TEST_F(EndedVersions, AreKeptInAStoreOfAnEarlierVersion) {
                   "LOOP EXECUTE regexp_replace(f, '\\(NOT w.skip_empty OR .*\\)\\)', "
                   "'(NOT w.skip_empty OR v.\"system_from\" < v.\"system_to\")'); END LOOP; END $$; "
                   "UPDATE tidemark.store SET schema_version = 16");
-  const std::string how = "SELECT count(*) FROM pg_proc WHERE prosrc ~ 'w.skip_empty' AND prosrc ~ 'w.span'";
+  const std::string how = "SELECT count(*) FROM pg_proc WHERE prosrc ~ 'w.skip_empty' AND prosrc ~ 'j.tx_span'";
   EXPECT_EQ(store_->Value(how), "0");
   Start();
   Update(2);

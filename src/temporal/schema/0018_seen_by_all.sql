@@ -44,22 +44,3 @@ LANGUAGE sql STABLE PARALLEL SAFE AS $$
   SELECT CASE WHEN tidemark.seen_by_all(relation, x) THEN x
               ELSE tidemark.checked_visible_tx(relation, x) END
 $$;
-
--- The newest tx by an instant on either axis, 0 before the first. The future counts as what the
--- statement sees; up to now the answer must be one that stays, as for AS OF.
-CREATE OR REPLACE FUNCTION tidemark.range_tx(relation regclass, journal_id integer, axis text,
-                                             instant timestamptz)
-RETURNS bigint
-LANGUAGE plpgsql STABLE PARALLEL RESTRICTED AS $$
-BEGIN
-  IF axis = 'source' THEN
-    RETURN coalesce(tidemark.tx_by_halving(journal_id, NULL, instant), 0);
-  END IF;
-  IF instant > pg_catalog.clock_timestamp() THEN
-    RETURN (SELECT b.tx_last FROM tidemark.basis_journal b
-            WHERE b.journal = journal_id ORDER BY b.system_time DESC LIMIT 1);
-  END IF;
-  RETURN tidemark.checked_visible_tx(relation,
-                                     coalesce(tidemark.journal_tx_at(journal_id, instant), 0));
-END
-$$;

@@ -28,64 +28,6 @@ CREATE TRIGGER note_span BEFORE INSERT ON tidemark.basis_journal
 FOR EACH ROW EXECUTE FUNCTION tidemark.note_span();
 ALTER TABLE tidemark.basis_journal ENABLE ALWAYS TRIGGER note_span;
 
--- The range forms as bounds on tx_from and tx_to (both ends included; an open end counts as the
--- largest bigint). `skip_empty`: versions that began and ended inside one basis are left out, which
--- none has that lasted for `span` transactions.
-DROP FUNCTION tidemark.version_window(regclass, text, text, timestamptz, timestamptz);
-CREATE FUNCTION tidemark.version_window(relation regclass, axis text, form text,
-                                        a timestamptz, b timestamptz,
-                                        OUT from_least bigint, OUT from_most bigint,
-                                        OUT to_least bigint, OUT to_most bigint,
-                                        OUT skip_empty boolean, OUT journal integer,
-                                        OUT span bigint)
-LANGUAGE plpgsql STABLE PARALLEL RESTRICTED AS $$
-DECLARE
-  d tidemark.dataset;
-  lo timestamptz := a;
-  hi timestamptz := b;
-  tick CONSTANT interval := interval '1 microsecond';
-  least_tx CONSTANT bigint := 0;
-  most_tx CONSTANT bigint := 9223372036854775807;
-BEGIN
-  d := tidemark.dataset_of(relation);
-  journal := d.journal;
-  span := (SELECT j.tx_span FROM tidemark.journal j WHERE j.id = d.journal);
-  from_least := least_tx;
-  from_most := most_tx;
-  to_least := least_tx;
-  to_most := most_tx;
-  skip_empty := axis = 'system' AND form <> 'all';
-  IF form = 'all' THEN
-    RETURN;
-  END IF;
-  IF a IS NULL OR b IS NULL THEN
-    RAISE EXCEPTION USING ERRCODE = '22004',
-      MESSAGE = pg_catalog.format('FOR %s_TIME instant must not be null', upper(axis));
-  END IF;
-  IF form = 'symmetric' THEN
-    lo := least(a, b);
-    hi := greatest(a, b);
-  END IF;
-  IF lo > hi OR (lo = hi AND form = 'from_to') THEN
-    from_most := least_tx - 1;
-    RETURN;
-  END IF;
-  IF form = 'contained' THEN
-    -- s >= lo and e <= hi
-    from_least := tidemark.range_tx(relation, d.journal, axis, lo - tick) + 1;
-    to_most := tidemark.range_tx(relation, d.journal, axis, hi);
-    IF hi = 'infinity' THEN
-      to_most := most_tx;
-    END IF;
-  ELSE
-    -- s < hi (FROM … TO) or s <= hi (BETWEEN), and e > lo
-    from_most := tidemark.range_tx(relation, d.journal, axis,
-                                   CASE WHEN form = 'from_to' THEN hi - tick ELSE hi END);
-    to_least := tidemark.range_tx(relation, d.journal, axis, lo) + 1;
-  END IF;
-END
-$$;
-
 -- The functions of the tables that are there compared the instants of a version's two bases.
 DO $$
 DECLARE
@@ -94,15 +36,20 @@ BEGIN
   FOR f IN
     SELECT pg_catalog.pg_get_functiondef(p.oid) AS text,
            (pg_catalog.regexp_match(p.prosrc, 'WHERE (v\.\S+) BETWEEN'))[1] AS tx_from,
-           (pg_catalog.regexp_match(p.prosrc, '(?:coalesce\(|CASE WHEN )(v\.[^ ,]+)'))[1] AS tx_to
+           (pg_catalog.regexp_match(p.prosrc, '(?:coalesce\(|CASE WHEN )(v\.[^ ,]+)'))[1] AS tx_to,
+           d.journal
     FROM pg_catalog.pg_proc p
+    JOIN pg_catalog.pg_type t ON t.oid = p.proargtypes[0]
+    JOIN tidemark.dataset d ON d.relid = t.typrelid
     WHERE p.pronamespace = 'tidemark'::regnamespace AND p.proname IN ('versions', 'versions_until')
   LOOP
     EXECUTE pg_catalog.regexp_replace(
       f.text, '\(NOT w\.skip_empty OR v\.\S+ < v\.[^)]+\)',
-      pg_catalog.format('(NOT w.skip_empty OR coalesce(%2$s - %1$s >= w.span, true) OR EXISTS ('
-                        'SELECT FROM tidemark.basis_journal b WHERE b.journal = w.journal '
-                        'AND b.tx_last >= %1$s AND b.tx_last < %2$s))', f.tx_from, f.tx_to));
+      pg_catalog.format('(NOT w.skip_empty OR coalesce(%2$s - %1$s >= (SELECT j.tx_span '
+                        'FROM tidemark.journal j WHERE j.id = %3$s), true) OR EXISTS ('
+                        'SELECT FROM tidemark.basis_journal b WHERE b.journal = %3$s '
+                        'AND b.tx_last >= %1$s AND b.tx_last < %2$s))',
+                        f.tx_from, f.tx_to, f.journal));
   END LOOP;
 END
 $$;
