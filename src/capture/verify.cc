@@ -47,8 +47,9 @@ namespace {
 
 // The source's side of a consistent point: a transaction that sees the commits up to it.
 Lsn AdoptSnapshot(VerifyServer& source, const VerifyRequest& request) {
-  auto replication = pg::Connection::Open({.dsn = request.source_dsn, .replication = true},
-                                          request.deadline, request.stop);
+  auto replication = pg::Connection::Open(
+      {.dsn = request.source_dsn, .replication = true, .timeouts = false}, request.deadline,
+      request.stop);
   const auto slot = source::CreateSlot(
       replication, source.connection(),
       {.name = fmt::format("tidemark_verify_{}", source.connection().server_pid()),

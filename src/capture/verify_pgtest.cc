@@ -19,6 +19,7 @@
 #include "temporal/plane.h"
 #include "temporal/store.h"
 #include "tests/cluster.h"
+#include "tests/impatient_server.h"
 
 namespace tidemark::capture {
 namespace {
@@ -144,6 +145,23 @@ TEST_F(VerifyTest, EqualTablesAreEqual) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   EXPECT_EQ(source_->Value(slots), "0");
+}
+
+TEST_F(VerifyTest, ServersThatEndWhatTakesLongOrIsIdleAreWaitedForAllTheSame) {
+  Mirror("t",
+         fmt::format("CREATE TABLE public.t (id int PRIMARY KEY, a text, b float8);"
+                     "INSERT INTO public.t {}",
+                     kRows),
+         kRows);
+  auto older = Open(request_.source_dsn);
+  older.Execute("BEGIN; SELECT txid_current()");
+  tests::MakeImpatient(*source_, milliseconds(150));
+  tests::MakeImpatient(*store_, milliseconds(150));
+  std::jthread ending([&] {
+    std::this_thread::sleep_for(milliseconds(800));
+    older.Execute("COMMIT");
+  });
+  EXPECT_TRUE(OnlyTable().equal);
 }
 
 TEST_F(VerifyTest, EachKindOfDifferenceIsNamed) {

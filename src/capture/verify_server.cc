@@ -13,14 +13,12 @@ constexpr std::chrono::milliseconds kLongestStatement = std::chrono::hours(24 * 
 // Texts that do not depend on the server's defaults, and little load: one process, bounded memory.
 const std::vector<std::pair<std::string, std::string>>& SessionSettings() {
   static const std::vector<std::pair<std::string, std::string>> settings = {
-      {"statement_timeout", "0"},    {"search_path", ""},
-      {"DateStyle", "ISO, YMD"},     {"lock_timeout", "0"},
+      {"search_path", ""},           {"DateStyle", "ISO, YMD"},
       {"IntervalStyle", "postgres"}, {"TimeZone", "UTC"},
       {"extra_float_digits", "3"},   {"bytea_output", "hex"},
       {"lc_monetary", "C"},          {"xmloption", "content"},
       {"row_security", "off"},       {"default_transaction_isolation", "read committed"},
-      {"work_mem", "16MB"},          {"idle_in_transaction_session_timeout", "0"},
-      {"max_parallel_workers_per_gather", "0"}};
+      {"work_mem", "16MB"},          {"max_parallel_workers_per_gather", "0"}};
   return settings;
 }
 
@@ -30,7 +28,8 @@ VerifyServer::VerifyServer(const std::string& dsn, base::Deadline deadline, std:
     : deadline_(deadline),
       stop_(stop),
       connection_(
-          pg::Connection::Open({.dsn = dsn, .settings = SessionSettings()}, deadline, stop)) {}
+          pg::Connection::Open({.dsn = dsn, .timeouts = false, .settings = SessionSettings()},
+                               deadline, stop)) {}
 
 pg::Result VerifyServer::Ask(const std::string& sql) {
   connection_.SetLimits(deadline_.left(kLongestStatement), stop_);

@@ -72,6 +72,18 @@ Error ErrorOf(const pg_result* result) {
 
 // ---- Connection
 
+namespace {
+
+// What a server ends by itself, and the first version that does. The first is the one under which
+// the others are set.
+constexpr std::pair<const char*, int> kTimeouts[] = {{"statement_timeout", 0},
+                                                     {"lock_timeout", 0},
+                                                     {"idle_in_transaction_session_timeout", 0},
+                                                     {"idle_session_timeout", 140000},
+                                                     {"transaction_timeout", 170000}};
+
+}  // namespace
+
 void Connection::Finish::operator()(pg_conn* connection) const noexcept { PQfinish(connection); }
 Connection::Connection() : bell_(std::make_unique<Bell>()) {}
 Connection::Connection(Connection&&) noexcept = default;
@@ -88,6 +100,11 @@ Connection Connection::Open(const Options& options, Deadline deadline, std::stop
   self.stop_ = stop;
   self.connection_.reset(Connect(keys, values, *self.bell_, deadline, stop));
   self.OnNotice([](std::string_view text) { spdlog::debug("server notice: {}", text); });
+  if (!options.timeouts) {
+    for (const auto& [name, since] : kTimeouts) {
+      if (self.server_version() >= since) self.Set(name, "0", deadline);
+    }
+  }
   for (const auto& [name, value] : options.settings) self.Set(name, value, deadline);
   return self;
 }

@@ -58,9 +58,11 @@ class Connection {
     std::string dsn;               // libpq keyword/value string or URI
     std::string application_name = "tidemark";
     bool replication = false;      // replication=database
+    bool timeouts = true;          // false: switches off what ends statements and sessions there
     std::vector<std::pair<std::string, std::string>> settings;  // SET at once, in order
   };
-  /// Connects. Throws 08001 when the server cannot be reached, or the server's own refusal
+  /// Connects. With `timeouts` off the server ends nothing that takes long or is idle, whatever
+  /// database and role begin with: whoever opens it has limits of its own. Throws 08001 when the server cannot be reached, or the server's own refusal
   /// (28P01, 3D000, 53300, …); never shows the password.
   static Connection Open(const Options& options, base::Deadline deadline,
                          std::stop_token stop = {});

@@ -19,10 +19,8 @@ constexpr std::chrono::milliseconds kLongestWait = std::chrono::hours(1);
 // Under these settings the text of a value is exact and the same in every session.
 const std::vector<std::pair<std::string, std::string>>& ReadSettings() {
   static const std::vector<std::pair<std::string, std::string>> settings = {
-      {"statement_timeout", "0"},    {"search_path", ""},         {"DateStyle", "ISO, YMD"},
-      {"TimeZone", "UTC"},           {"IntervalStyle", "postgres"},
-      {"extra_float_digits", "3"},   {"bytea_output", "hex"},     {"lock_timeout", "0"},
-      {"idle_in_transaction_session_timeout", "0"}};
+      {"search_path", ""},           {"DateStyle", "ISO, YMD"},  {"TimeZone", "UTC"},
+      {"IntervalStyle", "postgres"}, {"extra_float_digits", "3"}, {"bytea_output", "hex"}};
   return settings;
 }
 
@@ -89,7 +87,8 @@ class PostgresRelation final : public SourceRelation {
     limit.Check();
     if (!connection_ || !connection_->IsOpen() || connection_->InTransaction()) {
       connection_ = std::make_shared<pg::Connection>(pg::Connection::Open(
-          {.dsn = options_.dsn, .settings = ReadSettings()}, limit.deadline, limit.stop));
+          {.dsn = options_.dsn, .timeouts = false, .settings = ReadSettings()}, limit.deadline,
+          limit.stop));
     }
     connection_->SetLimits(
         std::max(limit.deadline.left(kLongestWait), std::chrono::milliseconds(1)), limit.stop);

@@ -3,12 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
+#include <thread>
 
 #include "base/error.h"
 #include "source/postgres/copy_reader.h"
 #include "source/postgres/relation_shape.h"
 #include "tests/cluster.h"
+#include "tests/impatient_server.h"
 
 namespace tidemark::source {
 namespace {
@@ -63,6 +66,23 @@ TEST(PostgresRelation, IsReadWhereItsColumnsAreGrantedOneByOne) {
       {.dsn = dsn + " user=by_column", .relation = "public.t", .snapshot = ""});
   const auto step = relation->ReadAll({.limits = {.rows_max = 10}}, Soon())->Next(Soon());
   EXPECT_TRUE(std::holds_alternative<Batch>(step));
+}
+
+// Between two looks nothing is asked of its session.
+TEST(PostgresRelation, IsReadWhereTheServerEndsWhatTakesLongOrIsIdle) {
+  const auto dsn = tests::Cluster::Shared().CreateDatabase("impatient");
+  auto owner = Connect(dsn);
+  owner.Execute("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)");
+  tests::MakeImpatient(owner, std::chrono::milliseconds(100));
+  const auto relation = OpenPostgresRelation({.dsn = dsn, .relation = "public.t", .snapshot = ""});
+  const auto rest = [] { std::this_thread::sleep_for(std::chrono::milliseconds(400)); };
+  EXPECT_EQ(relation->Describe(Soon()).columns.size(), 1U);
+  rest();
+  const auto reader = relation->ReadAll({.limits = {.rows_max = 10}}, Soon());
+  rest();
+  EXPECT_TRUE(std::holds_alternative<Batch>(reader->Next(Soon())));
+  rest();
+  EXPECT_TRUE(std::holds_alternative<End>(reader->Next(Soon())));
 }
 
 }  // namespace

@@ -4,23 +4,14 @@
 
 namespace tidemark::source {
 
-namespace {
-
-constexpr int kFirstVersionWithTransactionTimeout = 170000;
-
-}  // namespace
-
 pg::Connection OpenSession(const SessionOptions& options, base::Deadline deadline,
                            std::stop_token stop) {
   auto session = pg::Connection::Open({.dsn = options.dsn,
                                        .application_name = options.application_name,
                                        .replication = options.replication,
-                                       .settings = {{"statement_timeout", "0"},
-                                                    {"search_path", ""},
+                                       .timeouts = false,
+                                       .settings = {{"search_path", ""},
                                                     {"row_security", "off"},
-                                                    {"lock_timeout", "0"},
-                                                    {"idle_in_transaction_session_timeout", "0"},
-                                                    {"idle_session_timeout", "0"},
                                                     {"DateStyle", "ISO, YMD"},
                                                     {"IntervalStyle", "postgres"},
                                                     {"TimeZone", "UTC"},
@@ -28,9 +19,6 @@ pg::Connection OpenSession(const SessionOptions& options, base::Deadline deadlin
                                                     {"bytea_output", "hex"},
                                                     {"lc_monetary", "C"}}},
                                       deadline, std::move(stop));
-  if (session.server_version() >= kFirstVersionWithTransactionTimeout) {
-    session.Execute("SET transaction_timeout = 0");
-  }
   if (SendsRawText(session)) session.Execute("SET client_encoding = 'SQL_ASCII'");
   return session;
 }
