@@ -37,8 +37,8 @@ using temporal::Dataset;
 namespace {
 
 constexpr int64_t kFirstTx = 1;
-// Larger tables are cut into stretches of this many blocks (64 MB), so that all workers have work.
-constexpr int64_t kStretchBlocks = 8192;
+// Larger tables are cut into stretches of this many blocks (32 MB), so that all workers have work.
+constexpr int64_t kStretchBlocks = 4096;
 constexpr std::chrono::seconds kConnectMax{30};
 constexpr std::chrono::hours kStatementMax{24 * 7};
 constexpr std::chrono::seconds kUndoMax{60};
@@ -251,7 +251,7 @@ void FirstCopy::Prepare(Work& work, const source::PreflightReport& report) {
     if (options_.only) dataset.name = options_.only->in_store;
     dataset.source_state = states[relation.oid];
     temporal::StoreDataset(*store_, dataset);
-    temporal::CreateCurrent(*store_, dataset, relation);
+    temporal::CreateCurrent(*store_, dataset, relation, kFirstTx);
     if (!dataset.AllBinary()) CreateStage(*store_, dataset);
     expected += std::max<int64_t>(0, relation.tuples);
     work.datasets.push_back(std::move(dataset));
@@ -301,7 +301,7 @@ void FirstCopy::CopyRows(Work& work, std::stop_token stop) {
       pg::Transaction snapshot(source, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
       source.Execute("SET TRANSACTION SNAPSHOT " + base::QuoteLiteral(work.slot.snapshot));
       const int64_t rows =
-          CopyTable(source, store, task, kFirstTx, [&](int64_t copied, int64_t bytes) {
+          CopyTable(source, store, task, [&](int64_t copied, int64_t bytes) {
             progress_->AddCopied(copied, bytes);
             base::KillPoint("copy.rows");
           });

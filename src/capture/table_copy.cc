@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "base/error.h"
 #include "pg/copy.h"
@@ -50,32 +51,42 @@ std::string SourceQuery(const CopyTask& task) {
 }
 
 std::string StoreCommand(const Dataset& dataset) {
-  const std::string names = dataset.ColumnList();
-  return fmt::format("COPY {} ({}{}_from{}) FROM STDIN (FORMAT binary)",
-                     dataset.AllBinary() ? dataset.Current() : StageTable(dataset.id), names,
-                     names.empty() ? "" : ", ",
+  return fmt::format("COPY {} ({}{}) FROM STDIN (FORMAT binary)",
+                     dataset.AllBinary() ? dataset.Current() : StageTable(dataset.id),
+                     dataset.ColumnList(),
                      dataset.keying == Keying::kMultiset ? ", _hash" : "");
 }
 
-// Appends rows to a COPY BINARY stream with `_from`, and `_hash` where the dataset has one.
-class RowWidener {
+// Rewrites rows of a COPY BINARY stream: values that name types by OID, and `_hash` where the
+// dataset has one.
+class RowRewriter {
  public:
-  RowWidener(const CopyTask& task, int64_t tx) : task_(task) {
-    multiset_ = task.dataset->keying == Keying::kMultiset;
-    translated_ = std::any_of(task.translations.begin(), task.translations.end(),
-                              [](const auto* plan) { return plan != nullptr; });
-    wire::CopyBinaryWriter(suffix_).WriteI64(tx);
-    fields_.resize(task.dataset->columns.size());
+  explicit RowRewriter(const CopyTask& task)
+      : task_(task),
+        hashed_(task.dataset->keying == Keying::kMultiset),
+        translated_(std::any_of(task.translations.begin(), task.translations.end(),
+                                [](const auto* plan) { return plan != nullptr; })),
+        fields_(task.dataset->columns.size()) {
+    wire::CopyBinaryWriter(out_).WriteHeader();
   }
 
-  void Append(std::string& out, const wire::CopyBinaryReader& row) {
-    if (!multiset_ && !translated_) {
-      wire::AppendRowWithSuffix(out, row.row_bytes(), {1, suffix_});
-      return;
-    }
-    wire::CopyBinaryWriter writer(out);
-    writer.WriteRow(static_cast<int16_t>(fields_.size() + (multiset_ ? 2 : 1)));
-    const auto fields = row.fields();
+  /// False: the stream may pass as it is.
+  bool needed() const { return hashed_ || translated_; }
+
+  void Add(std::string_view chunk) {
+    reader_.Feed(chunk);
+    while (reader_.Next() == wire::CopyBinaryReader::Step::kRow) AddRow(reader_.fields());
+  }
+  void End() {
+    reader_.ExpectEnd();
+    wire::CopyBinaryWriter(out_).WriteTrailer();
+  }
+  std::string& out() { return out_; }
+
+ private:
+  void AddRow(std::span<const wire::CopyField> fields) {
+    wire::CopyBinaryWriter writer(out_);
+    writer.WriteRow(static_cast<int16_t>(fields_.size() + (hashed_ ? 1 : 0)));
     for (size_t i = 0; i < fields.size(); ++i) {
       fields_[i] = fields[i] ? TupleField{FieldKind::kBinary, *fields[i]}
                              : TupleField{FieldKind::kNull, {}};
@@ -85,11 +96,10 @@ class RowWidener {
       if (fields[i] && task_.translations[i] != nullptr) {
         const size_t size = fields[i]->size();
         temporal::TranslateField(*task_.dataset, i, *task_.translations[i],
-                                 {out.data() + out.size() - size, size}, fields_);
+                                 {out_.data() + out_.size() - size, size}, fields_);
       }
     }
-    out += suffix_;
-    if (multiset_) {
+    if (hashed_) {
       const auto hash = temporal::HashRow(fields_);
       char bytes[16];
       wire::StoreBigEndian(bytes, hash.high);
@@ -98,52 +108,51 @@ class RowWidener {
     }
   }
 
- private:
   const CopyTask& task_;
-  bool multiset_, translated_;
-  std::string suffix_;
+  const bool hashed_, translated_;
+  wire::CopyBinaryReader reader_;
   std::vector<TupleField> fields_;
+  std::string out_;
 };
 
 }  // namespace
 
-int64_t CopyTable(pg::Connection& source, pg::Connection& store, const CopyTask& task, int64_t tx,
+int64_t CopyTable(pg::Connection& source, pg::Connection& store, const CopyTask& task,
                   const std::function<void(int64_t, int64_t)>& progressed) {
-  RowWidener widener(task, tx);
+  RowRewriter rewriter(task);
   pg::CopyOut from(source, SourceQuery(task));
   pg::CopyIn to(store, task.command.empty() ? StoreCommand(*task.dataset) : task.command);
-  wire::CopyBinaryReader reader;
-  std::string out;
-  wire::CopyBinaryWriter(out).WriteHeader();
-  int64_t rows = 0, rows_reported = 0, bytes = 0;
+  std::string unchanged;
+  std::string& out = rewriter.needed() ? rewriter.out() : unchanged;
+  int64_t rows_reported = 0, chunks = 0, bytes = 0;
   while (const auto chunk = from.Next()) {
-    reader.Feed(*chunk);
-    bytes += static_cast<int64_t>(chunk->size());
-    while (reader.Next() == wire::CopyBinaryReader::Step::kRow) {
-      widener.Append(out, reader);
-      ++rows;
+    if (rewriter.needed()) {
+      rewriter.Add(*chunk);
+    } else {
+      out += *chunk;
     }
+    bytes += static_cast<int64_t>(chunk->size());
     if (out.size() >= kSendBytes) {
       to.Write(out);
       out.clear();
     }
-    if (rows - rows_reported >= kReportRows) {
-      progressed(rows - rows_reported, bytes);
-      rows_reported = rows;
+    // The server sends each row by itself; how many they were it says in the end.
+    if (++chunks - rows_reported >= kReportRows) {
+      progressed(chunks - rows_reported, bytes);
+      rows_reported = chunks;
       bytes = 0;
     }
   }
-  reader.ExpectEnd();
-  wire::CopyBinaryWriter(out).WriteTrailer();
+  if (rewriter.needed()) rewriter.End();
   to.Write(out);
   const int64_t stored = to.Finish();
-  if (stored != rows) {
+  if (stored != from.rows()) {
     throw base::Error(base::kDataCorrupted,
-                      fmt::format("{} rows of {} were read, but {} stored", rows,
+                      fmt::format("{} rows of {} were read, but {} stored", from.rows(),
                                   task.upstream.Display(), stored));
   }
-  progressed(rows - rows_reported, bytes);
-  return rows;
+  progressed(stored - rows_reported, bytes);
+  return stored;
 }
 
 void RequireUnchanged(pg::Connection& source, const pg::Relation& relation) {
@@ -184,23 +193,23 @@ void CreateStage(pg::Connection& store, const Dataset& dataset) {
     columns += fmt::format("{} {}, ", QuoteIdentifier(column.name),
                            column.binary ? column.type_sql : "text");
   }
-  store.Execute(fmt::format("CREATE UNLOGGED TABLE {} ({}_from bigint, _hash uuid)",
-                            StageTable(dataset.id), columns));
+  store.Execute(
+      fmt::format("CREATE UNLOGGED TABLE {} ({}_hash uuid)", StageTable(dataset.id), columns));
 }
 
 void FillFromStage(pg::Connection& store, const Dataset& dataset) {
-  std::string values;
+  std::string names = dataset.ColumnList(), values;
   for (const auto& column : dataset.columns) {
-    values += fmt::format("{}{}, ", QuoteIdentifier(column.name),
-                          column.binary ? "" : "::" + column.type_sql);
+    if (!values.empty()) values += ", ";
+    values += QuoteIdentifier(column.name) + (column.binary ? "" : "::" + column.type_sql);
   }
-  const bool multiset = dataset.keying == Keying::kMultiset;
-  const std::string names = dataset.ColumnList();
+  if (dataset.keying == Keying::kMultiset) {
+    names += ", _hash";
+    values += ", _hash";
+  }
   pg::Transaction tx(store);
-  store.Execute(fmt::format("INSERT INTO {} ({}{}_from{}) SELECT {}_from{} FROM {}",
-                            dataset.Current(), names, names.empty() ? "" : ", ",
-                            multiset ? ", _hash" : "", values, multiset ? ", _hash" : "",
-                            StageTable(dataset.id)));
+  store.Execute(fmt::format("INSERT INTO {} ({}) SELECT {} FROM {}", dataset.Current(), names,
+                            values, StageTable(dataset.id)));
   store.Execute("DROP TABLE " + StageTable(dataset.id));
   std::move(tx).Commit();
 }

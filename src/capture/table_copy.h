@@ -30,10 +30,10 @@ struct CopyTask {
   std::string command;  // COPY … of a stage; empty: as the dataset is kept
 };
 
-/// Rows go into tidemark_current.d<id> with _from = tx, or, when a type travels as text, into its
-/// stage (StageTable) for FillFromStage. `progressed(rows, bytes)` is called now and then. Returns
-/// the number of rows.
-int64_t CopyTable(pg::Connection& source, pg::Connection& store, const CopyTask& task, int64_t tx,
+/// Rows go into tidemark_current.d<id>, as CreateCurrent has made it, or, when a type travels as
+/// text, into its stage (StageTable) for FillFromStage. `progressed(rows, bytes)` is called now and
+/// then. Returns the number of rows.
+int64_t CopyTable(pg::Connection& source, pg::Connection& store, const CopyTask& task,
                   const std::function<void(int64_t, int64_t)>& progressed);
 
 /// A TRUNCATE or rewrite between the snapshot and the copy's lock leaves nothing for the snapshot

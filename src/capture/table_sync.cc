@@ -144,7 +144,7 @@ void TableSync::Copy(pg::Connection& source, pg::Connection& store, const std::s
     copied_.stage = temporal::Stage::CreateForCopy(store, copied_.capture, dataset.id,
                                                    dataset.columns, hashed);
     task.command = copied_.stage->CopyCommand();
-    copied_.rows = CopyTable(source, store, task, 0, progressed);
+    copied_.rows = CopyTable(source, store, task, progressed);
     RequireUnchanged(source, published.relation);
     if (dataset.keying == Keying::kKey) {
       copied_.stage->Finish(store, copied_.rows, dataset.key_columns);
@@ -156,12 +156,12 @@ void TableSync::Copy(pg::Connection& source, pg::Connection& store, const std::s
   {
     pg::Transaction tx(store);
     temporal::StoreDataset(store, dataset);
-    temporal::CreateCurrent(store, dataset, published.relation);
+    // Its rows begin with the tx that the publish gives them; until then they say nothing.
+    temporal::CreateCurrent(store, dataset, published.relation, 0);
     if (!dataset.AllBinary()) CreateStage(store, dataset);
     std::move(tx).Commit();
   }
-  // Its rows begin with the tx that the publish gives them; until then they say nothing.
-  copied_.rows = CopyTable(source, store, task, 0, progressed);
+  copied_.rows = CopyTable(source, store, task, progressed);
   RequireUnchanged(source, published.relation);
   if (!dataset.AllBinary()) FillFromStage(store, dataset);
   temporal::BuildIndexes(store, dataset, published.relation);

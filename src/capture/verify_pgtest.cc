@@ -94,7 +94,7 @@ class VerifyTest : public testing::Test {
       }
     }
     temporal::StoreDataset(*store_, dataset);
-    temporal::CreateCurrent(*store_, dataset, upstream);
+    temporal::CreateCurrent(*store_, dataset, upstream, 1);
     store_->Execute(
         fmt::format("INSERT INTO {} SELECT 1, {}, v.* FROM ({}) AS v", dataset.Current(), kForever,
                     rows_sql));

@@ -84,13 +84,14 @@ std::optional<std::string_view> CopyOut::Next() {
   buffer_ = nullptr;
   if (done_) return std::nullopt;
   PGconn* raw = connection_->connection_.get();
-  connection_->deadline_ = base::Deadline::After(connection_->statement_limit_);
-  for (;;) {
+  for (bool waits = false;; waits = true) {
     const int size = PQgetCopyData(raw, &buffer_, 1);
     if (size > 0) return std::string_view(buffer_, static_cast<size_t>(size));
+    // The clock is not read for each of the rows that are here already.
+    if (!waits) connection_->deadline_ = base::Deadline::After(connection_->statement_limit_);
     if (size == -1) {
       done_ = true;
-      connection_->Drain(sql_);
+      rows_ = connection_->Drain(sql_).affected();
       return std::nullopt;
     }
     if (size == -2) {

@@ -41,12 +41,15 @@ class CopyOut {
   /// The next buffer (one row, or header or trailer with it), valid until the next call; nullopt
   /// when the server has sent everything and confirmed it.
   std::optional<std::string_view> Next();
+  /// Rows that the server says it sent; once Next has returned nullopt.
+  int64_t rows() const { return rows_; }
 
  private:
   Connection* connection_;
   std::string sql_;
   char* buffer_ = nullptr;
   bool done_ = false;
+  int64_t rows_ = 0;
 };
 
 }  // namespace tidemark::pg

@@ -38,22 +38,19 @@ pg::Relation RelationOf(const Dataset& dataset, const std::vector<std::string>& 
 }
 
 FirstLoad::FirstLoad(pg::Connection& store, const Dataset& dataset, const pg::Relation& relation)
-    : store_(&store),
-      table_(dataset.Current()),
-      digest_(PutDigest::Begin(store, dataset.columns)) {
+    : digest_(PutDigest::Begin(store, dataset.columns)) {
   transaction_.emplace(store);
-  CreateCurrent(store, dataset, relation);
-  store.Execute(
-      fmt::format("ALTER TABLE {} ALTER COLUMN _from SET DEFAULT {}", table_, kFirstTx));
+  CreateCurrent(store, dataset, relation, kFirstTx);
   copy_ = std::make_unique<BatchCopy>(
-      store, fmt::format("COPY {} ({}) FROM STDIN (FORMAT binary)", table_, dataset.ColumnList()),
+      store,
+      fmt::format("COPY {} ({}) FROM STDIN (FORMAT binary)", dataset.Current(),
+                  dataset.ColumnList()),
       BatchCopy::Options{.digest = digest_.get()});
 }
 
 int64_t FirstLoad::Finish() {
   const int64_t rows = copy_->Finish();
   copy_.reset();
-  store_->Execute(fmt::format("ALTER TABLE {} ALTER COLUMN _from DROP DEFAULT", table_));
   std::move(*transaction_).Commit();
   transaction_.reset();
   return rows;
@@ -62,10 +59,10 @@ int64_t FirstLoad::Finish() {
 void LoadFromStage(pg::Connection& store, const Dataset& dataset, const pg::Relation& relation,
                    const Stage& stage) {
   pg::Transaction transaction(store);
-  CreateCurrent(store, dataset, relation);
-  store.Execute(fmt::format("INSERT INTO {} ({}, _from) SELECT {}, {} FROM {} s ORDER BY _ordinal",
+  CreateCurrent(store, dataset, relation, kFirstTx);
+  store.Execute(fmt::format("INSERT INTO {} ({}) SELECT {} FROM {} s ORDER BY _ordinal",
                             dataset.Current(), dataset.ColumnList(),
-                            stage.Values(dataset.columns), kFirstTx, stage.table()));
+                            stage.Values(dataset.columns), stage.table()));
   std::move(transaction).Commit();
 }
 

@@ -37,8 +37,6 @@ class FirstLoad {
   std::unique_ptr<PutDigest> TakeDigest() { return std::move(digest_); }
 
  private:
-  pg::Connection* store_;
-  std::string table_;
   std::unique_ptr<PutDigest> digest_;
   std::optional<pg::Transaction> transaction_;
   std::unique_ptr<BatchCopy> copy_;

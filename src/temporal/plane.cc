@@ -59,14 +59,16 @@ bool TryDefine(pg::Connection& store, const std::string& sql, const std::string&
 }  // namespace
 
 // What AS OF compares stands first in every row, where reading it needs no look at the others.
-void CreateCurrent(pg::Connection& store, const Dataset& dataset, const pg::Relation& upstream) {
+void CreateCurrent(pg::Connection& store, const Dataset& dataset, const pg::Relation& upstream,
+                   int64_t tx) {
   const std::string columns = ColumnDefinitions(store, dataset, upstream, true);
   store.Execute(fmt::format(
       R"sql(
-CREATE TABLE {} (_from bigint NOT NULL, _to bigint NOT NULL DEFAULT 9223372036854775807{}{}{})
+CREATE TABLE {} (_from bigint NOT NULL DEFAULT {},
+                 _to bigint NOT NULL DEFAULT 9223372036854775807{}{}{})
 WITH (fillfactor = {}, autovacuum_vacuum_scale_factor = 0.1)
 )sql",
-      dataset.Current(), dataset.keying == Keying::kMultiset ? ", _hash uuid NOT NULL" : "",
+      dataset.Current(), tx, dataset.keying == Keying::kMultiset ? ", _hash uuid NOT NULL" : "",
       columns.empty() ? "" : ", ", columns, kFillFactorFirst));
   store.Execute("SELECT tidemark.keep_ended_of($1)", {dataset.Current()});
 }
@@ -101,8 +103,9 @@ std::vector<std::string> BuildIndexes(pg::Connection& store, const Dataset& data
   std::move(tx).Commit();
   // The server tidies a page, on the way to a row of it, once less room is left there than new rows
   // leave (at least a tenth). So what was kept free while the table was filled is used up first.
-  store.Execute(fmt::format("ALTER TABLE {0} SET (fillfactor = {1}); ANALYZE {0}", current,
-                            kFillFactorLater));
+  store.Execute(fmt::format(
+      "ALTER TABLE {0} SET (fillfactor = {1}), ALTER _from DROP DEFAULT; ANALYZE {0}", current,
+      kFillFactorLater));
   return left_out;
 }
 

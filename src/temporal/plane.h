@@ -11,11 +11,13 @@
 
 namespace tidemark::temporal {
 
-/// Creates tidemark_current.d<id>, not yet attached to anything: a first copy fills it.
-void CreateCurrent(pg::Connection& store, const Dataset& dataset, const pg::Relation& upstream);
+/// Creates tidemark_current.d<id>, not yet attached to anything: a first copy fills it. Its rows
+/// begin at `tx`, which need not be said of each until BuildIndexes.
+void CreateCurrent(pg::Connection& store, const Dataset& dataset, const pg::Relation& upstream,
+                   int64_t tx);
 
-/// Builds the key and the copies of the upstream's secondary indexes on the filled current table,
-/// and analyzes it. A secondary index that the store cannot build (a function it lacks) is left
+/// Ends the filling: builds the key and the copies of the upstream's secondary indexes, and
+/// analyzes the table. A secondary index that the store cannot build (a function it lacks) is left
 /// out and named in the answer.
 std::vector<std::string> BuildIndexes(pg::Connection& store, const Dataset& dataset,
                                       const pg::Relation& upstream);

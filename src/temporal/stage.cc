@@ -52,16 +52,18 @@ Stage Stage::CreateForCopy(pg::Connection& store, int64_t capture, int dataset,
   stage.hashed_ = hashed;
   store.Execute(fmt::format(
       "ALTER TABLE {} ALTER _ordinal ADD GENERATED ALWAYS AS IDENTITY (CACHE 1000), "
-      "ADD _from bigint, ADD _hash uuid",
+      "ADD _hash uuid",
       stage.table_));
   return stage;
 }
 
 std::string Stage::CopyCommand() const {
   std::string names;
-  for (size_t i = 0; i < columns_.size(); ++i) names += fmt::format("c{}, ", i + 1);
-  return fmt::format("COPY {} ({}_from{}) FROM STDIN (FORMAT binary)", table_, names,
-                     hashed_ ? ", _hash" : "");
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    names += fmt::format("{}c{}", i == 0 ? "" : ", ", i + 1);
+  }
+  if (hashed_) names += ", _hash";
+  return fmt::format("COPY {} ({}) FROM STDIN (FORMAT binary)", table_, names);
 }
 
 void Stage::FinishKeyless(pg::Connection& store, int64_t rows) {

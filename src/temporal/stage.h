@@ -26,8 +26,8 @@ class Stage {
   static Stage Create(pg::Connection& store, int64_t capture, int dataset,
                       std::vector<DatasetColumn> columns);
 
-  /// The same for rows that are copied as they come, each with a `_from` that says nothing and,
-  /// where `hashed`, a `_hash`; ordinals are given by the store.
+  /// The same for rows that are copied as they come, where `hashed` with a `_hash` each; ordinals
+  /// are given by the store.
   static Stage CreateForCopy(pg::Connection& store, int64_t capture, int dataset,
                              std::vector<DatasetColumn> columns, bool hashed);
   /// What CreateForCopy's stage is filled by: COPY … (FORMAT binary).

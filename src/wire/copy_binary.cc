@@ -15,7 +15,6 @@ constexpr size_t kFixedHeaderSize = kSignature.size() + 4 + 4;
 constexpr uint32_t kCriticalFlags = 0xffff0000;
 constexpr int16_t kTrailer = -1;
 constexpr base::SqlState kProgramLimitExceeded{"54000"};
-constexpr base::SqlState kTooManyColumns{"54011"};
 
 base::Error Malformed(std::string message) {
   return base::Error(base::kProtocolViolation, std::move(message));
@@ -172,20 +171,6 @@ void CopyBinaryWriter::EndField(size_t begun) {
     throw base::Error(kProgramLimitExceeded, fmt::format("cannot copy a value of {} bytes", size));
   }
   out_.PatchI32(begun - sizeof(int32_t), static_cast<int32_t>(size));
-}
-
-void AppendRowWithSuffix(std::string& out, std::string_view row_bytes, const CopySuffix& suffix) {
-  ByteReader in(row_bytes);
-  const int16_t own = in.ReadI16();
-  if (own < 0) throw Malformed(fmt::format("a row claims {} fields", own));
-  const int count = own + suffix.field_count;
-  if (count > std::numeric_limits<int16_t>::max()) {
-    throw base::Error(kTooManyColumns, fmt::format("cannot copy a row of {} fields", count));
-  }
-  ByteWriter writer(out);
-  writer.WriteI16(static_cast<int16_t>(count));
-  writer.WriteBytes(in.ReadRest());
-  writer.WriteBytes(suffix.bytes);
 }
 
 }  // namespace tidemark::wire

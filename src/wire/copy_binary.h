@@ -102,15 +102,4 @@ class CopyBinaryWriter {
   ByteWriter out_;
 };
 
-/// Fields to stand behind those of every row: written once by CopyBinaryWriter, without WriteRow.
-struct CopySuffix {
-  int16_t field_count;
-  std::string_view bytes;
-};
-
-/// Append `row_bytes`, one whole row, with the fields of `suffix` behind its own. Costs two copies
-/// of bytes whatever the number of fields. Throws 08P01 if the row has no field count, 54011 if it
-/// would get more fields than COPY can count.
-void AppendRowWithSuffix(std::string& out, std::string_view row_bytes, const CopySuffix& suffix);
-
 }  // namespace tidemark::wire

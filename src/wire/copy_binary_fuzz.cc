@@ -51,13 +51,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string joined;
   for (const std::string& row : whole.rows) joined += row;
   if (joined != whole.written) std::abort();
-
-  std::string out;
-  for (const std::string& row : whole.rows) {
-    try {
-      AppendRowWithSuffix(out, row, {1, std::string_view("\xff\xff\xff\xff", 4)});
-    } catch (const tidemark::base::Error&) {
-    }
-  }
   return 0;
 }

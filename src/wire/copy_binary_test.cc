@@ -199,40 +199,5 @@ TEST(CopyBinaryWriter, WritesWhatPostgresWrites) {
   EXPECT_EQ(out, kThreeRows);
 }
 
-TEST(AppendRowWithSuffix, SuffixStandsBehindTheRowsOwnFields) {
-  std::string suffix;
-  CopyBinaryWriter fields(suffix);
-  fields.WriteI64(42);
-  fields.WriteNull();
-  std::string out = "before";
-  AppendRowWithSuffix(out, kRow2, {.field_count = 2, .bytes = suffix});
-  EXPECT_EQ(out,
-            "before" + "0004 00000004 00000002 ffffffff 00000008 000000000000002a ffffffff"_hex);
-}
-
-TEST(AppendRowWithSuffix, RowsStayReadable) {
-  std::string suffix;
-  CopyBinaryWriter(suffix).WriteI64(7);
-  std::string out = kHeader;
-  CopyBinaryReader source;
-  source.Feed(kThreeRows);
-  while (source.Next() == Step::kRow) AppendRowWithSuffix(out, source.row_bytes(), {1, suffix});
-  out += kTrailer;
-
-  CopyBinaryReader reader;
-  std::vector<Row> rows;
-  EXPECT_EQ(FeedAndDrain(reader, out, rows), Step::kEnd);
-  ASSERT_EQ(rows.size(), 3);
-  EXPECT_EQ(rows[2], (Row{"00000003"_hex, "", "0000000000000007"_hex}));
-}
-
-TEST(AppendRowWithSuffix, TrailerAndUncountableRowsAreRefused) {
-  std::string out;
-  EXPECT_THROW(AppendRowWithSuffix(out, kTrailer, {1, ""}), Error);
-  EXPECT_THROW(AppendRowWithSuffix(out, "00"_hex, {1, ""}), Error);
-  EXPECT_THROW(AppendRowWithSuffix(out, "7fff"_hex, {1, ""}), Error);
-  EXPECT_EQ(out, "");
-}
-
 }  // namespace
 }  // namespace tidemark::wire
