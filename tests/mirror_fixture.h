@@ -79,6 +79,20 @@ class MirrorFixture : public ::testing::Test {
     ADD_FAILURE() << "not caught up to " << lsn << " " << failure_;
     return lsn;
   }
+  // Waits until the store answers `condition` with true; what a mirror says of itself it writes a
+  // moment after what it publishes.
+  void Await(const std::string& condition) {
+    const auto deadline = base::Deadline::After(60s);
+    while (!deadline.passed() && failure_.empty()) {
+      if (store_->Value("SELECT coalesce((" + condition + "), false)") == "t") return;
+      std::this_thread::sleep_for(20ms);
+    }
+    ADD_FAILURE() << condition << "\n" << failure_ << State();
+  }
+  // What the mirror says of itself.
+  std::string State() {
+    return store_->Value("SELECT state || ' ' || problems FROM tidemark.progress");
+  }
   std::string Rows(pg::Connection& on, const std::string& sql) {
     const auto result = on.Execute(sql);
     std::string text;

@@ -32,9 +32,6 @@ class EndedVersions : public MirrorFixture {
   std::string History() {
     return store_->Value("SELECT count(*) FROM tidemark_history.d" + current_.substr(18));
   }
-  std::string State() {
-    return store_->Value("SELECT state || ' ' || problems FROM tidemark.progress");
-  }
 
   std::string current_;
 };

@@ -150,7 +150,7 @@ TEST_F(StandbySource, IsCopiedAndFollowedWithTablesThatComeLater) {
   const auto slot = source::InspectSlot(standby, capture::SlotNameFor(options_.name));
   ASSERT_TRUE(slot);
   EXPECT_FALSE(slot->failover);
-  EXPECT_EQ(store_->Value("SELECT retained_bytes >= 0 FROM tidemark.progress"), "t");
+  Await("SELECT retained_bytes >= 0 FROM tidemark.progress");
   // Stopped and started again, it goes on where it was.
   Stop();
   source_->Execute("INSERT INTO t VALUES (3, 'meanwhile')");
