@@ -120,7 +120,11 @@ void BacklogDrain::Settle() {
 void BacklogDrain::Prepare() {
   Say(fmt::format("filling the source: {} rows", backlog_.rows));
   CreateLedger(source_, /*keyed=*/true);
-  FillLedger(source_, backlog_.rows);
+  FillLedger(source_, backlog_.tally ? 0 : backlog_.rows);
+  if (backlog_.tally) {
+    CreateTally(source_);
+    FillTally(source_, backlog_.rows);
+  }
   CreateSides(source_, backlog_.sides);
   for (int64_t i = 0; i < backlog_.sides; ++i) {
     source_.Execute(fmt::format("ALTER PUBLICATION tidemark ADD TABLE public.side_{}", i));
@@ -128,6 +132,7 @@ void BacklogDrain::Prepare() {
   source_.Execute("SELECT pg_create_logical_replication_slot('recvlogical', 'pgoutput')");
   Say("copying to the native subscription");
   CreateLedger(native_, /*keyed=*/true);
+  if (backlog_.tally) CreateTally(native_);
   CreateSides(native_, backlog_.sides);
   subscription_.emplace(source_cluster_.Dsn(), "tidemark", native_, kDrainMax);
   subscription_->Disable();
@@ -231,11 +236,15 @@ Drained BacklogDrain::ByTidemark() {
   return drained;
 }
 
+std::string BacklogDrain::Contents(pg::Connection& on) const {
+  return LedgerContents(on) + (backlog_.tally ? "; " + TallyContents(on) : "");
+}
+
 std::string BacklogDrain::Verify() {
   Say("comparing contents");
-  const auto wanted = LedgerContents(source_);
+  const auto wanted = Contents(source_);
   for (auto* on : {&native_, &store_}) {
-    const auto found = LedgerContents(*on);
+    const auto found = Contents(*on);
     if (found != wanted) {
       throw std::runtime_error(fmt::format("the {} has {}, the source {}",
                                            on == &store_ ? "mirror" : "subscription", found,

@@ -62,6 +62,7 @@ class BacklogDrain {
   Drained Watch(pg::Connection& on, Meter& meter, Check check);
   std::unique_ptr<MirrorProcess> Mirror();
   void Settle();
+  std::string Contents(pg::Connection& on) const;
 
   const CommandLine& line_;
   Backlog backlog_;

@@ -55,7 +55,9 @@ class Summary {
   }
 
   void Publish(const std::string& contents, const std::string& json_file) {
-    const std::string work = backlog_.inserts ? "drain of inserts" : "drain";
+    const std::string work = backlog_.inserts ? "drain of inserts"
+                             : backlog_.tally ? "drain of equal rows without a key"
+                                              : "drain";
     for (const std::string& peer : {native_, std::string("recvlogical")}) {
       for (const std::string part : {"single", "bulk", "all"}) {
         if (rates_["tidemark"][part].empty()) continue;
@@ -70,6 +72,7 @@ class Summary {
 
  private:
   std::string ToReach(const std::string& peer) const {
+    if (backlog_.tally) return "";
     if (peer == "recvlogical") return backlog_.inserts ? "" : "0.5";
     if (peer != "native") return "4";
     return backlog_.inserts ? "2" : "1.3";
@@ -91,13 +94,17 @@ void Measure(int argc, char** argv) {
   line.Add("--repeat", rounds, "how often a backlog is written and drained");
   line.Add("--tables", backlog.sides, "how many tables are published beside it, and never change");
   line.Add("--inserts", backlog.inserts, "insert new rows instead of updating");
+  line.Add("--tally", backlog.tally, "update a table without a key, whose rows are often equal");
   line.Add("--native-history", history, "the subscription keeps history, too, by a trigger");
   line.Add("--statements", statements, "also show what the store's statements cost");
   line.Read(argc, argv);
   if (line.quick) {
-    backlog.rows = 50'000;
-    backlog.single = 10'000;
-    backlog.bulk = 15;
+    backlog.rows = backlog.tally ? 5'000 : 50'000;
+    backlog.single = backlog.tally ? 500 : 10'000;
+    backlog.bulk = backlog.tally ? 4 : 15;
+  }
+  if (backlog.tally && (backlog.inserts || history)) {
+    throw std::runtime_error("--tally goes with neither --inserts nor --native-history");
   }
 
   BoundedRun run(line.limit());

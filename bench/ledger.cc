@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
 namespace tidemark::bench {
 
 void CreateLedger(pg::Connection& on, bool keyed) {
@@ -74,6 +76,29 @@ void CreateSides(pg::Connection& on, int64_t tables) {
   }
 }
 
+void CreateTally(pg::Connection& on) {
+  on.Execute("CREATE TABLE public.tally (value integer, note text)");
+  on.Execute("ALTER TABLE public.tally REPLICA IDENTITY FULL");
+}
+
+void FillTally(pg::Connection& source, int64_t rows) {
+  source.Execute(
+      "INSERT INTO public.tally SELECT i % 10, 'as others' FROM generate_series(1, $1::bigint) AS i",
+      {std::to_string(rows)});
+  source.Execute("VACUUM (ANALYZE, FREEZE) public.tally");
+  source.Execute("ALTER PUBLICATION tidemark ADD TABLE public.tally");
+  source.Execute(R"sql(
+CREATE PROCEDURE public.change_tally(transactions bigint, size bigint) LANGUAGE plpgsql AS $$
+BEGIN
+  FOR i IN 1..transactions LOOP
+    UPDATE public.tally SET value = (value + 1 + floor(random() * 9)::integer) % 10
+    WHERE ctid = ANY (ARRAY(SELECT ctid FROM public.tally ORDER BY random() LIMIT size));
+    COMMIT;
+  END LOOP;
+END $$
+)sql");
+}
+
 namespace {
 
 void Call(pg::Connection& source, int64_t seed, const std::string& call) {
@@ -84,21 +109,27 @@ void Call(pg::Connection& source, int64_t seed, const std::string& call) {
   source.Execute("RESET synchronous_commit");
 }
 
+// Where all transactions have one procedure, whatever their size.
+std::optional<std::string> CallOfAnySize(const Backlog& backlog, int64_t transactions,
+                                         int64_t size) {
+  if (backlog.inserts) return fmt::format("CALL public.insert_rows({}, {})", transactions, size);
+  if (backlog.tally) return fmt::format("CALL public.change_tally({}, {})", transactions, size);
+  return std::nullopt;
+}
+
 }  // namespace
 
 void WriteSingle(pg::Connection& source, const Backlog& backlog, int64_t seed) {
   Call(source, seed,
-       backlog.inserts
-           ? fmt::format("CALL public.insert_rows({}, 1)", backlog.single)
-           : fmt::format("CALL public.write_single({}, {})", backlog.single, backlog.rows));
+       CallOfAnySize(backlog, backlog.single, 1)
+           .value_or(fmt::format("CALL public.write_single({}, {})", backlog.single, backlog.rows)));
 }
 
 void WriteBulk(pg::Connection& source, const Backlog& backlog, int64_t seed) {
   Call(source, seed,
-       backlog.inserts
-           ? fmt::format("CALL public.insert_rows({}, {})", backlog.bulk, backlog.bulk_rows)
-           : fmt::format("CALL public.write_bulk({}, {}, {})", backlog.bulk, backlog.bulk_rows,
-                         backlog.rows));
+       CallOfAnySize(backlog, backlog.bulk, backlog.bulk_rows)
+           .value_or(fmt::format("CALL public.write_bulk({}, {}, {})", backlog.bulk,
+                                 backlog.bulk_rows, backlog.rows)));
 }
 
 base::Lsn WriteMarker(pg::Connection& source, int64_t value) {
@@ -114,12 +145,20 @@ bool MarkerReached(pg::Connection& on, int64_t value) {
   return row.rows() == 1 && row.int64(0, 0) == value;
 }
 
-std::string LedgerContents(pg::Connection& on) {
+namespace {
+
+std::string ContentsOf(pg::Connection& on, const std::string& table) {
   on.SetLimits(std::chrono::hours(1), {});
-  return on.Value(R"sql(
+  return on.Value(fmt::format(R"sql(
 SELECT count(*) || ' rows, hash ' || coalesce(sum(hashtextextended(l::text, 0)::numeric), 0)
-FROM public.ledger AS l
-)sql");
+FROM public.{} AS l
+)sql", table));
 }
+
+}  // namespace
+
+std::string LedgerContents(pg::Connection& on) { return ContentsOf(on, "ledger"); }
+
+std::string TallyContents(pg::Connection& on) { return ContentsOf(on, "tally"); }
 
 }  // namespace tidemark::bench

@@ -15,17 +15,22 @@ void CreateLedger(pg::Connection& on, bool keyed);
 /// Fills it with the marker and `rows` rows, vacuums it and publishes it as `tidemark`.
 void FillLedger(pg::Connection& source, int64_t rows);
 
-/// What is written to the ledger to be drained later, without waiting for the disk.
 /// Creates public.side_0, side_1, …: keyed, and empty.
 void CreateSides(pg::Connection& on, int64_t tables);
+/// Creates public.tally, empty: without a key, its replica identity the whole row.
+void CreateTally(pg::Connection& on);
+/// Fills it with `rows` rows of ten values and publishes it, too.
+void FillTally(pg::Connection& source, int64_t rows);
 
+/// What is written to be drained later, without waiting for the disk.
 struct Backlog {
-  int64_t rows = 0;    // of the ledger
+  int64_t rows = 0;    // of the ledger, or of the tally where that is written to
   int64_t single = 0;  // transactions that update one random row each
   int64_t bulk = 0;    // transactions that update many rows, scattered over the table
   int64_t bulk_rows = 1000;
   int64_t sides = 0;  // tables that are published, too, and never change
   bool inserts = false;  // both insert new rows instead
+  bool tally = false;    // both update rows of the tally, each by one of the other values
   int64_t bulk_changes() const { return bulk * bulk_rows; }
 };
 void WriteSingle(pg::Connection& source, const Backlog& backlog, int64_t seed);
@@ -38,5 +43,6 @@ bool MarkerReached(pg::Connection& on, int64_t value);
 
 /// Count and hash of all rows' contents.
 std::string LedgerContents(pg::Connection& on);
+std::string TallyContents(pg::Connection& on);
 
 }  // namespace tidemark::bench
